@@ -16,7 +16,7 @@ pub(crate) enum FieldErrorKind {
     NotSupported,
     /// A value occurs twice where values must be unique.
     Duplicate,
-    /// A value is valid in general and not permitted here.
+    /// A value is well-formed but not permitted in this field or object.
     Forbidden,
     /// A value has the wrong JSON type.
     TypeInvalid,
@@ -26,7 +26,7 @@ pub(crate) enum FieldErrorKind {
     TooMany,
     /// A value refers to something that does not exist.
     NotFound,
-    /// The server could not check the value.
+    /// The server failed to validate the value.
     Internal,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct FieldError {
     pub kind: FieldErrorKind,
     /// The path of the field, such as `spec.containers[0].name` or `metadata.labels[a/b]`.
     pub path: String,
-    /// The rejected value, where showing the value helps.
+    /// The rejected value; none where upstream omits it.
     pub bad_value: Option<Value>,
-    /// The explanation, which describes a valid value.
+    /// The explanation, which usually describes a valid value.
     pub detail: String,
 }
 
@@ -72,7 +72,7 @@ impl FieldError {
         let bad_value = bad_value.map(|value| match value {
             Value::String(text) => Value::String(shortened(text)),
             value if is_short(&value) => value,
-            value => shown(&value),
+            value => truncated(&value),
         });
         Self { kind, path: shortened(path.into()), bad_value, detail: shortened(detail.into()) }
     }
@@ -105,15 +105,15 @@ const MAX_VALUE_BYTES: usize = 2 * 1024;
 
 /// Returns `value` as shown in an error: long strings are truncated, and a long list or object is shown as the beginning of
 /// its JSON. Takes time in proportion to the output.
-pub(crate) fn shown(value: &Value) -> Value {
+pub(crate) fn truncated(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() > MAX_TEXT_BYTES => {
             Value::String(format!("{}...", &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]))
         }
         value if is_short(value) => value.clone(),
         value => {
-            let mut beginning = Beginning(Vec::new());
-            // Fails once enough bytes are written.
+            let mut beginning = Prefix(Vec::new());
+            // Fails once the prefix is complete, which ends the serialization.
             let _ = serde_json::to_writer(&mut beginning, value);
             Value::String(format!("{}...", String::from_utf8_lossy(&beginning.0)))
         }
@@ -121,9 +121,9 @@ pub(crate) fn shown(value: &Value) -> Value {
 }
 
 /// A writer that keeps the first bytes and then fails.
-struct Beginning(Vec<u8>);
+struct Prefix(Vec<u8>);
 
-impl io::Write for Beginning {
+impl io::Write for Prefix {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MAX_VALUE_BYTES.saturating_sub(self.0.len());
         let fitting = bytes.get(..room.min(bytes.len())).unwrap_or_default();
@@ -168,14 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_texts_in_errors_are_cut() {
+    fn long_values_in_errors_are_truncated() {
         let long = "ä".repeat(MAX_TEXT_BYTES);
         let error = FieldError::new(FieldErrorKind::Invalid, long.clone(), Some(json!(long)), long.clone());
         assert!(error.path.len() < MAX_TEXT_BYTES + 4 && error.detail.len() < MAX_TEXT_BYTES + 4);
         assert!(error.bad_value.unwrap().as_str().unwrap().len() < MAX_TEXT_BYTES + 4);
         let list = json!(vec!["item"; 10_000]);
-        assert!(shown(&list).as_str().unwrap().starts_with("[\"item\",\"item\""));
-        assert!(shown(&list).to_string().len() < 2 * MAX_VALUE_BYTES);
-        assert_eq!(shown(&json!(["a", {"b": 1}])), json!(["a", {"b": 1}]));
+        assert!(truncated(&list).as_str().unwrap().starts_with("[\"item\",\"item\""));
+        assert!(truncated(&list).to_string().len() < 2 * MAX_VALUE_BYTES);
+        assert_eq!(truncated(&json!(["a", {"b": 1}])), json!(["a", {"b": 1}]));
     }
 }

@@ -27,8 +27,8 @@ use crate::{
     },
     controllers::{Background, ControllerOptions},
     http::{
-        AllowedHosts, Api, ConnectionLimits, Endpoint, Guards, Identity, ListenOptions, Listener,
-        ResponseBody,
+        AllowedHosts, Api, ConnectionLimits, Endpoint, ListenOptions, Listener, Protection, ResponseBody,
+        TlsIdentity,
     },
     kinds::Registry,
     rest::{EventExpiry, Rest},
@@ -317,13 +317,15 @@ impl ApiServerBuilder {
         };
         let options = ControllerOptions { has_cluster_controllers: self.has_controllers };
         let background = Arc::new(Background::new(options, shutdown.subscribe()));
-        rest.make_namespaces();
+        rest.create_system_namespaces();
         if self.is_rbac {
-            rest.make_roles();
+            rest.create_default_roles();
         }
         rest.publish();
-        let guards =
-            Guards { hosts: AllowedHosts::new(self.allowed_hosts), is_deterministic: self.seed.is_some() };
+        let guards = Protection {
+            hosts: AllowedHosts::new(self.allowed_hosts),
+            is_deterministic: self.seed.is_some(),
+        };
         let authorization = Authorization::new(self.is_rbac);
         let api = Arc::new(Api::new(rest, self.tokens, authorization, self.has_control, guards));
         let listeners = Mutex::new(Vec::new());
@@ -401,10 +403,10 @@ impl ApiServer {
     /// # Errors
     /// An I/O error if the server cannot bind to the address or cannot generate a certificate.
     pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
-        self.start(address, Some(Identity::new(address.ip())?)).await
+        self.start(address, Some(TlsIdentity::new(address.ip())?)).await
     }
 
-    async fn start(&self, address: SocketAddr, identity: Option<Identity>) -> io::Result<Endpoint> {
+    async fn start(&self, address: SocketAddr, identity: Option<TlsIdentity>) -> io::Result<Endpoint> {
         let is_down = self.inner.shutdown.subscribe();
         let (acceptor, authority) = identity.map(|identity| (identity.acceptor, identity.authority)).unzip();
         self.inner.background.start(&self.inner.api);

@@ -1,4 +1,4 @@
-//! Error responses, as the `Status` objects that clients branch on.
+//! Error responses, encoded as `Status` objects.
 
 use serde_json::Value;
 

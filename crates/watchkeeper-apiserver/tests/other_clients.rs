@@ -21,7 +21,7 @@ async fn an_informer_of_client_go_lists_watches_and_writes() {
         informer
     })
     .await;
-    let (first, rest) = lines.split_first().expect("it prints");
+    let (first, rest) = lines.split_first().expect("the program prints");
     assert!(first.starts_with("synced "), "{first}");
     let story: Vec<&str> = rest.iter().map(String::as_str).filter(|line| line.contains("from-go")).collect();
     assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     path::{InvalidElement, PathElement},
-    set::{FieldSet, Node},
+    set::{FieldSet, SetNode},
 };
 
 /// The key with which `fieldsV1` marks a step itself as a member of the set.
@@ -15,7 +15,7 @@ pub(crate) fn encode(set: &FieldSet) -> Value {
     Value::Object(set.nodes().map(|(element, node)| (element.encode(), encode_node(node))).collect())
 }
 
-fn encode_node(node: &Node) -> Value {
+fn encode_node(node: &SetNode) -> Value {
     let below = encode(&node.below);
     match below {
         // A step without children is a member without the explicit mark.
@@ -45,7 +45,7 @@ pub(crate) fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
         let Some(element) = PathElement::parse(text)? else { continue };
         let is_marked = below.as_object().is_some_and(|below| below.contains_key(SELF));
         let below = decode(below)?;
-        nodes.push((element, Node { is_member: is_marked || below.is_empty(), below }));
+        nodes.push((element, SetNode { is_member: is_marked || below.is_empty(), below }));
     }
     Ok(FieldSet::from_nodes(nodes))
 }

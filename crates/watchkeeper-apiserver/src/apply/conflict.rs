@@ -1,8 +1,8 @@
 //! Conflicts between an apply and the fields of other managers.
 
 use super::{
-    managed::{ManagerId, Operation},
-    set::{FieldSet, Path},
+    managed::{ManagerId, ManagerOperation},
+    set::{FieldPath, FieldSet},
 };
 use crate::status::{ApiError, Cause, Details};
 
@@ -35,7 +35,7 @@ impl Conflicts {
 
     /// Returns the 409 with a cause for each field and its manager.
     pub(super) fn into_error(self) -> ApiError {
-        let found: Vec<(String, Vec<Path>)> =
+        let found: Vec<(String, Vec<FieldPath>)> =
             self.by_manager.into_iter().map(|(_, manager, fields)| (manager, fields.paths())).collect();
         let causes: Vec<_> = found
             .iter()
@@ -51,7 +51,7 @@ impl Conflicts {
     }
 }
 
-fn message(found: &[(String, Vec<Path>)]) -> String {
+fn message(found: &[(String, Vec<FieldPath>)]) -> String {
     if let [(manager, paths)] = found
         && let [path] = &**paths
     {
@@ -68,6 +68,7 @@ fn describe(manager: &ManagerId) -> String {
     let ManagerId { name, operation, api_version, subresource } = manager;
     let through =
         if subresource.is_empty() { String::new() } else { format!(" with subresource {subresource:?}") };
-    let using = if *operation == Operation::Update { format!(" using {api_version}") } else { String::new() };
+    let using =
+        if *operation == ManagerOperation::Update { format!(" using {api_version}") } else { String::new() };
     format!("{name:?}{through}{using}")
 }

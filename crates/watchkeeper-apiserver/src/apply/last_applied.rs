@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Subject,
+    WriteTarget,
     set::FieldSet,
     walk::{compare, owned},
 };
@@ -17,7 +17,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
 /// Returns the fields that client-side apply set and that still have the same value. These are no conflict for kubectl.
-pub(super) fn fields(live: &Value, subject: &Subject<'_>) -> Option<FieldSet> {
+pub(super) fn fields(live: &Value, subject: &WriteTarget<'_>) -> Option<FieldSet> {
     let text = live["metadata"]["annotations"][ANNOTATION].as_str()?;
     let last: Value = serde_json::from_str(text).ok()?;
     if last["apiVersion"].as_str() != Some(&subject.api_version) {

@@ -15,14 +15,14 @@ const ANCIENT_CHANGES: &str = "ancient-changes";
 
 /// The operation of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Operation {
+pub(crate) enum ManagerOperation {
     /// The manager applies its complete configuration each time.
     Apply,
     /// The manager updates the stored object.
     Update,
 }
 
-impl Operation {
+impl ManagerOperation {
     fn name(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
@@ -37,7 +37,7 @@ pub(crate) struct ManagerId {
     /// The name of the manager.
     pub name: String,
     /// The operation of the manager.
-    pub operation: Operation,
+    pub operation: ManagerOperation,
     /// The API version of its updates; empty for appliers, which are the same manager in every version.
     pub api_version: String,
     /// The subresource of its writes; empty for the object itself.
@@ -46,7 +46,7 @@ pub(crate) struct ManagerId {
 
 /// The fields of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ManagerEntry {
     /// The API version of the paths.
     pub api_version: String,
     /// The paths of the fields.
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
 /// All managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Managed {
-    entries: BTreeMap<ManagerId, Entry>,
+    entries: BTreeMap<ManagerId, ManagerEntry>,
 }
 
 /// The reason why a `managedFields` cannot be parsed.
@@ -70,7 +70,7 @@ pub(crate) enum InvalidManagedFields {
     Shape,
     /// An entry has an unknown operation.
     #[error("operation must be `Apply` or `Update`")]
-    Operation,
+    ManagerOperation,
     /// An entry has no API version.
     #[error("apiVersion must not be empty")]
     ApiVersion,
@@ -78,12 +78,12 @@ pub(crate) enum InvalidManagedFields {
     #[error("missing fieldsType in managed fields entry {0}")]
     MissingFieldsType(usize),
     /// An entry has an unknown `fieldsType`.
-    #[error("invalid fieldsType {fields_type:?} in managed fields entry {place}")]
+    #[error("invalid fieldsType {fields_type:?} in managed fields entry {index}")]
     FieldsType {
         /// The given `fieldsType`.
         fields_type: String,
         /// The index of the entry.
-        place: usize,
+        index: usize,
     },
     /// An entry has an invalid time.
     #[error("invalid time in managed fields entry {0}")]
@@ -105,9 +105,9 @@ impl Managed {
             Some(Value::Array(entries)) => entries,
             Some(_) => return Err(InvalidManagedFields::Shape),
         };
-        for (place, entry) in entries.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate() {
             let entry = entry.as_object().ok_or(InvalidManagedFields::Shape)?;
-            let (id, entry) = decode_entry(entry, place)?;
+            let (id, entry) = decode_entry(entry, index)?;
             managed.entries.insert(id, entry);
         }
         Ok(managed)
@@ -145,29 +145,29 @@ impl Managed {
     }
 
     /// Returns the fields of a manager.
-    pub(crate) fn get(&self, id: &ManagerId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: &ManagerId) -> Option<&ManagerEntry> {
         self.entries.get(id)
     }
 
     /// Sets the fields of a manager.
-    pub(crate) fn insert(&mut self, id: ManagerId, entry: Entry) {
+    pub(crate) fn insert(&mut self, id: ManagerId, entry: ManagerEntry) {
         self.entries.insert(id, entry);
     }
 
     /// Returns every manager with its fields.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ManagerId, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ManagerId, &ManagerEntry)> {
         self.entries.iter()
     }
 
     /// Changes the fields of managers. Removes managers for which `change` returns false or that have no fields left.
-    pub(crate) fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut Entry) -> bool) {
+    pub(crate) fn retain(&mut self, mut change: impl FnMut(&ManagerId, &mut ManagerEntry) -> bool) {
         self.entries.retain(|id, entry| change(id, entry) && !entry.fields.is_empty());
     }
 
     /// Merges the oldest managers with the operation `Update`, per version, so that at most ten remain.
     pub(crate) fn cap_updaters(&mut self) {
         let mut updaters: Vec<_> =
-            self.entries.iter().filter(|(id, _)| id.operation == Operation::Update).collect();
+            self.entries.iter().filter(|(id, _)| id.operation == ManagerOperation::Update).collect();
         let mut excess = updaters.len().saturating_sub(MAX_UPDATERS);
         if excess == 0 {
             return;
@@ -187,7 +187,7 @@ impl Managed {
             };
             let bucket = ManagerId {
                 name: ANCIENT_CHANGES.to_owned(),
-                operation: Operation::Update,
+                operation: ManagerOperation::Update,
                 api_version: entry.api_version.clone(),
                 subresource: String::new(),
             };
@@ -200,7 +200,7 @@ impl Managed {
             let ancient = self
                 .entries
                 .entry(bucket)
-                .or_insert_with(|| Entry { fields: FieldSet::default(), ..entry.clone() });
+                .or_insert_with(|| ManagerEntry { fields: FieldSet::default(), ..entry.clone() });
             ancient.fields.join(entry.fields);
             ancient.time = entry.time;
             excess -= 1;
@@ -210,17 +210,17 @@ impl Managed {
 
 fn decode_entry(
     entry: &Map<String, Value>,
-    place: usize,
-) -> Result<(ManagerId, Entry), InvalidManagedFields> {
+    index: usize,
+) -> Result<(ManagerId, ManagerEntry), InvalidManagedFields> {
     let text = |member: &str| match entry.get(member) {
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(text)) => Ok(text.as_str()),
         Some(_) => Err(InvalidManagedFields::Shape),
     };
     let operation = match text("operation")? {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
-        _ => return Err(InvalidManagedFields::Operation),
+        "Apply" => ManagerOperation::Apply,
+        "Update" => ManagerOperation::Update,
+        _ => return Err(InvalidManagedFields::ManagerOperation),
     };
     let api_version = text("apiVersion")?;
     if api_version.is_empty() {
@@ -228,24 +228,28 @@ fn decode_entry(
     }
     match text("fieldsType")? {
         "FieldsV1" => {}
-        "" => return Err(InvalidManagedFields::MissingFieldsType(place)),
-        other => return Err(InvalidManagedFields::FieldsType { fields_type: other.to_owned(), place }),
+        "" => return Err(InvalidManagedFields::MissingFieldsType(index)),
+        other => return Err(InvalidManagedFields::FieldsType { fields_type: other.to_owned(), index }),
     }
     let time = match text("time")? {
         "" => None,
-        time => Some(time.parse().map_err(|_| InvalidManagedFields::Time(place))?),
+        time => Some(time.parse().map_err(|_| InvalidManagedFields::Time(index))?),
     };
     let fields = entry.get("fieldsV1").map_or_else(|| Ok(FieldSet::default()), codec::decode)?;
     let id = ManagerId {
         name: text("manager")?.to_owned(),
         operation,
-        api_version: if operation == Operation::Apply { String::new() } else { api_version.to_owned() },
+        api_version: if operation == ManagerOperation::Apply {
+            String::new()
+        } else {
+            api_version.to_owned()
+        },
         subresource: text("subresource")?.to_owned(),
     };
-    Ok((id, Entry { api_version: api_version.to_owned(), fields, time }))
+    Ok((id, ManagerEntry { api_version: api_version.to_owned(), fields, time }))
 }
 
-fn encode_entry(id: &ManagerId, entry: &Entry) -> Value {
+fn encode_entry(id: &ManagerId, entry: &ManagerEntry) -> Value {
     let mut members = Map::new();
     let mut put = |member: &str, value: Value| {
         members.insert(member.to_owned(), value);

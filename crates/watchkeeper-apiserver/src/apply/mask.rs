@@ -2,14 +2,14 @@
 
 use super::{
     path::PathElement,
-    set::{FieldSet, Node},
+    set::{FieldSet, SetNode},
 };
 use crate::{kinds::GroupVersionKind, strategy::Part};
 
 /// The fields that a write can change, for the purpose of field management.
 ///
-/// The server resets all other fields to their stored values (the status when the object is written, the rest when the
-/// status is written), so a client that sends them does not become their manager.
+/// The server resets all other fields to their stored values, so a client that sends them does not become their manager.
+/// A write of the object resets the status; a write of the status resets all other fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Mask {
     /// A write can change every field.
@@ -112,7 +112,7 @@ fn only(set: &FieldSet, patterns: &[&[Option<PathElement>]]) -> FieldSet {
         }
         let is_whole = matching.iter().any(|rest| rest.is_empty());
         let below = if is_whole { node.below.clone() } else { only(&node.below, &matching) };
-        kept.join_node(element.clone(), Node { is_member: node.is_member, below });
+        kept.join_node(element.clone(), SetNode { is_member: node.is_member, below });
     }
     kept
 }

@@ -1,6 +1,6 @@
 //! Server-side apply and field management.
 //!
-//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] follows any other
+//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] records the managers of any other
 //! write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
 //!
 //! - An applier manages the fields of its last configuration. A field that it applied before and no longer applies is
@@ -46,12 +46,12 @@ use serde_json::{Map, Value};
 
 use self::{
     conflict::Conflicts,
-    managed::{Entry, Managed, ManagerId, Operation},
+    managed::{Managed, ManagerEntry, ManagerId, ManagerOperation},
     mask::Mask,
     path::same,
     set::FieldSet,
     track::Comparisons,
-    walk::{Changes, Fault},
+    walk::{Changes, SchemaMismatch},
 };
 use crate::{
     kinds::{GroupVersionKind, Kind},
@@ -65,7 +65,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// The target of a write: objects of a kind in one version, whole or through a subresource.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct WriteTarget<'a> {
     gvk: &'a GroupVersionKind,
     api_version: String,
     ty: &'a TypeRef,
@@ -102,8 +102,8 @@ impl Versions for OneVersion {
     }
 }
 
-impl<'a> Subject<'a> {
-    /// Returns the subject for objects of `kind`, written through `part`.
+impl<'a> WriteTarget<'a> {
+    /// Returns the target for objects of `kind`, written through `part`.
     pub(crate) fn of(kind: &'a Kind, part: Part<'a>, versions: &'a dyn Versions) -> Self {
         let has_status = kind.subresources.iter().any(|subresource| subresource.name == "status");
         let mask = Mask::of(&kind.gvk, kind.custom.is_some(), has_status, part);
@@ -112,25 +112,29 @@ impl<'a> Subject<'a> {
         Self { has_fixed_type, ..Self::new(&kind.gvk, &kind.ty, versions).through(subresource, mask) }
     }
 
-    /// Returns the subject for objects of a kind, written whole, without a mask.
+    /// Returns the target for whole objects of a kind, without a mask.
     pub(crate) fn new(gvk: &'a GroupVersionKind, ty: &'a TypeRef, versions: &'a dyn Versions) -> Self {
         let api_version =
             if gvk.group.is_empty() { gvk.version.clone() } else { format!("{}/{}", gvk.group, gvk.version) };
         Self { gvk, api_version, ty, subresource: "", mask: Mask::All, versions, has_fixed_type: false }
     }
 
-    /// Returns the same subject, written through a subresource (empty for the object itself) that changes the fields of
+    /// Returns the same target, written through a subresource (empty for the object itself) that changes the fields of
     /// `mask`.
     #[must_use]
     pub(crate) fn through(self, subresource: &'a str, mask: Mask) -> Self {
         Self { subresource, mask, ..self }
     }
 
-    fn manager_id(&self, name: &str, operation: Operation) -> ManagerId {
+    fn manager_id(&self, name: &str, operation: ManagerOperation) -> ManagerId {
         ManagerId {
             name: if name.is_empty() { "unknown" } else { name }.to_owned(),
             operation,
-            api_version: if operation == Operation::Apply { String::new() } else { self.api_version.clone() },
+            api_version: if operation == ManagerOperation::Apply {
+                String::new()
+            } else {
+                self.api_version.clone()
+            },
             subresource: self.subresource.to_owned(),
         }
     }
@@ -143,8 +147,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Follows a write that is not an apply: the fields that differ between `live` (none for a create) and `new` go to the
-/// manager.
+/// Records the managers of a write that is not an apply. The manager takes ownership of the fields that differ between
+/// `live` (none for a create) and `new`.
 ///
 /// Managers in `new` replace those of `live` if they can be parsed. A list that is empty or contains one empty entry removes
 /// all managers. Through a subresource, the managers are always those of `live`. An object that cannot be compared keeps its
@@ -152,7 +156,7 @@ impl<'a> Subject<'a> {
 pub(crate) fn track_update(
     live: Option<&Value>,
     new: &mut Value,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     manager: &Manager<'_>,
 ) {
     let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) else { return };
@@ -163,7 +167,7 @@ pub(crate) fn track_update(
     let mut comparisons = Comparisons::new(live, new, subject);
     let entries = if let Some(of_live) = of_live
         && let Ok(Some(changes)) = comparisons.at(&subject.api_version)
-        && let Some(entries) = settled::renewed(of_live, &mut given, changes, subject, manager)
+        && let Some(entries) = settled::fast_update(of_live, &mut given, changes, subject, manager)
     {
         Some(entries)
     } else {
@@ -178,7 +182,7 @@ pub(crate) fn track_update(
     set_managed_fields(new, entries);
 }
 
-fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &Subject<'_>) -> Managed {
+fn managed_for_update(of_live: Option<&Value>, given: Option<&Value>, subject: &WriteTarget<'_>) -> Managed {
     if subject.subresource.is_empty() {
         if Managed::is_reset(given) {
             return Managed::default();
@@ -212,7 +216,7 @@ fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     manager: &Manager<'_>,
     force: bool,
 ) -> Result<Value, ApiError> {
@@ -221,8 +225,8 @@ pub(crate) fn apply(
     check_config(config, subject)?;
 
     let applied = match track::apply(live, config, subject, managed.clone(), manager, force) {
-        Err(track::Refused::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
-            // The annotation of client-side apply tells which fields already belong to the client.
+        Err(track::ApplyError::Conflicts(conflicts)) if manager.name == last_applied::MANAGER => {
+            // The last-applied annotation records which fields already belong to the client.
             let allowed = live.and_then(|live| last_applied::fields(live, subject)).unwrap_or_default();
             let mut remaining = conflicts;
             remaining.allow(&allowed);
@@ -234,8 +238,8 @@ pub(crate) fn apply(
         applied => applied,
     };
     let (mut object, managed) = applied.map_err(|refused| match refused {
-        track::Refused::Conflicts(conflicts) => conflicts.into_error(),
-        track::Refused::Fault(message) => failure(message),
+        track::ApplyError::Conflicts(conflicts) => conflicts.into_error(),
+        track::ApplyError::SchemaMismatch(message) => failure(message),
     })?;
     if manager.name == last_applied::MANAGER {
         last_applied::renew(&mut object, config);
@@ -245,7 +249,7 @@ pub(crate) fn apply(
 }
 
 /// Checks the parts of a configuration that depend neither on the live object nor on its managers.
-fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
+fn check_config(config: &Value, subject: &WriteTarget<'_>) -> Result<(), ApiError> {
     if !config.is_object() {
         return Err(ApiError::bad_request(
             "error decoding patch: an applied configuration must be an object",
@@ -260,11 +264,13 @@ fn check_config(config: &Value, subject: &Subject<'_>) -> Result<(), ApiError> {
     if config["metadata"]["managedFields"].is_array() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let faults = walk::check(config, subject.ty);
-    let message = match &*faults {
+    let mismatches = walk::check(config, subject.ty);
+    let message = match &*mismatches {
         [] => return Ok(()),
-        [fault] => fault.to_string(),
-        faults => faults.iter().fold("errors:".to_owned(), |message, fault| format!("{message}\n  {fault}")),
+        [mismatch] => mismatch.to_string(),
+        mismatches => mismatches
+            .iter()
+            .fold("errors:".to_owned(), |message, mismatch| format!("{message}\n  {mismatch}")),
     };
     Err(failure(format!("failed to create typed patch object ({}): {message}", subject.describe(config))))
 }

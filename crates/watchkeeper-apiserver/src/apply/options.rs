@@ -28,8 +28,8 @@ pub(crate) fn check_manager(name: &str) -> Vec<FieldError> {
         let detail = format!("may not be more than {MAX_MANAGER_BYTES} bytes");
         errors.push(FieldError::new(FieldErrorKind::TooLong, "fieldManager", None, detail));
     }
-    for (place, character) in name.char_indices().filter(|(_, character)| !is_printable(*character)) {
-        let detail = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
+    for (index, character) in name.char_indices().filter(|(_, character)| !is_printable(*character)) {
+        let detail = format!("invalid character U+{:04X} (at position {index})", u32::from(character));
         errors.push(FieldError::new(FieldErrorKind::Invalid, "fieldManager", Some(name.into()), detail));
     }
     errors

@@ -15,9 +15,9 @@ pub(crate) enum PathElement {
     /// A member with this name.
     Field(Box<str>),
     /// A list item with these values of its key members, sorted by name.
-    Key(Vec<(Box<str>, Token)>),
+    Key(Vec<(Box<str>, OrderedValue)>),
     /// An item of a set with this value.
-    Value(Token),
+    Value(OrderedValue),
     /// A list item at this index.
     Index(i64),
 }
@@ -26,11 +26,11 @@ pub(crate) enum PathElement {
 ///
 /// An integer equals the same number written with a fraction of zero.
 #[derive(Debug, Clone)]
-pub(crate) struct Token(pub Value);
+pub(crate) struct OrderedValue(pub Value);
 
 /// The error for a text that is not a step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no step of a field path: {reason}")]
+#[error("{text:?} is not a step of a field path: {reason}")]
 pub(crate) struct InvalidElement {
     text: String,
     reason: &'static str,
@@ -45,7 +45,7 @@ impl PathElement {
     /// Parses `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`. Returns none for unknown prefixes, which are to be ignored.
     ///
     /// # Errors
-    /// An error if the text has no prefix, or if the rest does not match the prefix.
+    /// An error if the text has no prefix, or if the part after the prefix is malformed.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
         let invalid = |reason| InvalidElement { text: text.to_owned(), reason };
         let Some((prefix, rest)) = text.split_once(':').filter(|(prefix, _)| prefix.len() == 1) else {
@@ -55,24 +55,25 @@ impl PathElement {
             "f" => Ok(Some(Self::field(rest))),
             "v" => {
                 let value = serde_json::from_str(rest).map_err(|_| invalid("a JSON value must follow"))?;
-                Ok(Some(Self::Value(Token(value))))
+                Ok(Some(Self::Value(OrderedValue(value))))
             }
             "k" => {
                 let members: serde_json::Map<String, Value> =
                     serde_json::from_str(rest).map_err(|_| invalid("a JSON object must follow"))?;
                 Ok(Some(Self::key(
-                    members.into_iter().map(|(name, value)| (name.into(), Token(value))).collect(),
+                    members.into_iter().map(|(name, value)| (name.into(), OrderedValue(value))).collect(),
                 )))
             }
-            "i" => {
-                rest.parse().map(|place| Some(Self::Index(place))).map_err(|_| invalid("a place must follow"))
-            }
+            "i" => rest
+                .parse()
+                .map(|index| Some(Self::Index(index)))
+                .map_err(|_| invalid("an index must follow")),
             _ => Ok(None),
         }
     }
 
     /// Returns the step to the item with these keys, in any order.
-    pub(crate) fn key(mut keys: Vec<(Box<str>, Token)>) -> Self {
+    pub(crate) fn key(mut keys: Vec<(Box<str>, OrderedValue)>) -> Self {
         keys.sort_by(|(left, _), (right, _)| left.cmp(right));
         Self::Key(keys)
     }
@@ -87,8 +88,8 @@ impl PathElement {
             }
             Self::Key(keys) => {
                 text.push_str("k:{");
-                for (place, (name, value)) in keys.iter().enumerate() {
-                    if place > 0 {
+                for (index, (name, value)) in keys.iter().enumerate() {
+                    if index > 0 {
                         text.push(',');
                     }
                     push_string(&mut text, name);
@@ -101,9 +102,9 @@ impl PathElement {
                 text.push_str("v:");
                 push_json(&mut text, &value.0);
             }
-            Self::Index(place) => {
+            Self::Index(index) => {
                 text.push_str("i:");
-                text.push_str(&place.to_string());
+                text.push_str(&index.to_string());
             }
         }
         text
@@ -117,19 +118,19 @@ impl fmt::Display for PathElement {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(keys) => {
                 f.write_str("[")?;
-                for (place, (name, value)) in keys.iter().enumerate() {
-                    let comma = if place > 0 { "," } else { "" };
+                for (index, (name, value)) in keys.iter().enumerate() {
+                    let comma = if index > 0 { "," } else { "" };
                     write!(f, "{comma}{name}={value}")?;
                 }
                 f.write_str("]")
             }
             Self::Value(value) => write!(f, "[={value}]"),
-            Self::Index(place) => write!(f, "[{place}]"),
+            Self::Index(index) => write!(f, "[{index}]"),
         }
     }
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for OrderedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         push_json(&mut text, &self.0);
@@ -137,21 +138,21 @@ impl fmt::Display for Token {
     }
 }
 
-impl PartialEq for Token {
+impl PartialEq for OrderedValue {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Token {}
+impl Eq for OrderedValue {}
 
-impl PartialOrd for Token {
+impl PartialOrd for OrderedValue {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Token {
+impl Ord for OrderedValue {
     fn cmp(&self, other: &Self) -> Ordering {
         compare(&self.0, &other.0)
     }
@@ -249,8 +250,8 @@ fn push_json(text: &mut String, value: &Value) {
         },
         Value::Array(items) => {
             text.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     text.push(',');
                 }
                 push_json(text, item);
@@ -259,8 +260,8 @@ fn push_json(text: &mut String, value: &Value) {
         }
         Value::Object(members) => {
             text.push('{');
-            for (place, (name, member)) in sorted(members).into_iter().enumerate() {
-                if place > 0 {
+            for (index, (name, member)) in sorted(members).into_iter().enumerate() {
+                if index > 0 {
                     text.push(',');
                 }
                 push_string(text, name);

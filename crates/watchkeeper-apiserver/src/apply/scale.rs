@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    managed::{Entry, InvalidManagedFields, Managed},
+    managed::{InvalidManagedFields, Managed, ManagerEntry},
     path::PathElement,
     set::FieldSet,
 };
@@ -47,7 +47,10 @@ pub(crate) fn to_scale(
         let path = paths.0.get(&entry.api_version).and_then(Option::as_ref);
         if path.is_some_and(|path| entry.fields.has(path)) {
             let api_version = SCALE_VERSION.to_owned();
-            scale.insert(id.clone(), Entry { api_version, fields: replicas_of_scale(), time: entry.time });
+            scale.insert(
+                id.clone(),
+                ManagerEntry { api_version, fields: replicas_of_scale(), time: entry.time },
+            );
         }
     }
     Ok(scale.encode())
@@ -86,7 +89,8 @@ pub(crate) fn to_parent(
         let mut fields = FieldSet::default();
         fields.insert(own_path);
         let api_version = api_version.to_owned();
-        parent.insert(id.clone(), Entry { api_version, fields, time: times.get(id).copied().flatten() });
+        parent
+            .insert(id.clone(), ManagerEntry { api_version, fields, time: times.get(id).copied().flatten() });
     }
     Ok(parent.encode())
 }

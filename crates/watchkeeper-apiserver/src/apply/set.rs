@@ -13,12 +13,12 @@ use crate::schema::{Shape, TypeRef};
 pub(crate) struct FieldSet {
     /// The steps with their nodes, sorted. Walks over objects produce steps in order, so that an insertion is a push. A set
     /// is created and dropped with every write, and vectors need far fewer allocations than trees.
-    nodes: Vec<(PathElement, Node)>,
+    nodes: Vec<(PathElement, SetNode)>,
 }
 
 /// The entry of a step in a [`FieldSet`]: whether the step is a member, and the members below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct SetNode {
     /// Whether the step itself is a member.
     pub is_member: bool,
     /// The members below the step.
@@ -27,15 +27,15 @@ pub(crate) struct Node {
 
 /// A path. Displays as in conflicts: `.spec.containers[name="a"].image`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Path(pub Vec<PathElement>);
+pub(crate) struct FieldPath(pub Vec<PathElement>);
 
-impl fmt::Display for Path {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|element| element.fmt(f))
     }
 }
 
-impl Node {
+impl SetNode {
     /// Returns whether neither the step nor any path below it is a member.
     pub(crate) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
@@ -84,13 +84,13 @@ impl FieldSet {
     }
 
     /// Returns the node of a step.
-    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
-        let place = self.place(element).ok()?;
-        self.nodes.get(place).map(|(_, node)| node)
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&SetNode> {
+        let position = self.position(element).ok()?;
+        self.nodes.get(position).map(|(_, node)| node)
     }
 
     /// Returns the index of a step, or the index at which to insert it.
-    fn place(&self, element: &PathElement) -> Result<usize, usize> {
+    fn position(&self, element: &PathElement) -> Result<usize, usize> {
         match self.nodes.last() {
             None => Err(0),
             Some((last, _)) if last < element => Err(self.nodes.len()),
@@ -99,27 +99,27 @@ impl FieldSet {
     }
 
     /// Returns the node of a step for modification, adding it if necessary.
-    fn node_mut(&mut self, element: &PathElement) -> &mut Node {
-        let place = self.place(element).unwrap_or_else(|place| {
-            self.nodes.insert(place, (element.clone(), Node::default()));
-            place
+    fn node_mut(&mut self, element: &PathElement) -> &mut SetNode {
+        let position = self.position(element).unwrap_or_else(|position| {
+            self.nodes.insert(position, (element.clone(), SetNode::default()));
+            position
         });
-        &mut self.nodes[place].1
+        &mut self.nodes[position].1
     }
 
     /// Returns every step with its node, in order.
-    pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = (&PathElement, &Node)> {
+    pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = (&PathElement, &SetNode)> {
         self.nodes.iter().map(|(element, node)| (element, node))
     }
 
     /// Adds a node to a step.
-    pub(crate) fn join_node(&mut self, element: PathElement, node: Node) {
+    pub(crate) fn join_node(&mut self, element: PathElement, node: SetNode) {
         if node.is_empty() {
             return;
         }
-        match self.place(&element) {
-            Ok(place) => self.nodes[place].1.join(node),
-            Err(place) => self.nodes.insert(place, (element, node)),
+        match self.position(&element) {
+            Ok(position) => self.nodes[position].1.join(node),
+            Err(position) => self.nodes.insert(position, (element, node)),
         }
     }
 
@@ -138,7 +138,7 @@ impl FieldSet {
                 self.join_node(element, node);
             }
         } else {
-            // Both are sorted, so they are merged. Single insertions would move the rest each time.
+            // Both are sorted, so they are merged in one pass. Each single insertion would shift all later entries.
             let own = std::mem::take(&mut self.nodes);
             self.nodes.reserve(own.len() + other.nodes.len());
             let mut others = other.nodes.into_iter().peekable();
@@ -156,7 +156,7 @@ impl FieldSet {
     }
 
     /// Creates a set from steps in any order. A step may occur more than once.
-    pub(crate) fn from_nodes(mut nodes: Vec<(PathElement, Node)>) -> Self {
+    pub(crate) fn from_nodes(mut nodes: Vec<(PathElement, SetNode)>) -> Self {
         nodes.retain(|(_, node)| !node.is_empty());
         nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
         let mut set = Self { nodes: Vec::with_capacity(nodes.len()) };
@@ -181,14 +181,14 @@ impl FieldSet {
     pub(crate) fn subtract_below(&mut self, other: &Self) {
         self.retain(other, |node, other| {
             if other.is_member {
-                *node = Node::default();
+                *node = SetNode::default();
             } else {
                 node.below.subtract_below(&other.below);
             }
         });
     }
 
-    fn retain(&mut self, other: &Self, change: impl Fn(&mut Node, &Node)) {
+    fn retain(&mut self, other: &Self, change: impl Fn(&mut SetNode, &SetNode)) {
         if other.is_empty() {
             return;
         }
@@ -212,7 +212,7 @@ impl FieldSet {
                 let is_member = node.is_member && other.is_member;
                 both.join_node(
                     element.clone(),
-                    Node { is_member, below: node.below.intersection(&other.below) },
+                    SetNode { is_member, below: node.below.intersection(&other.below) },
                 );
             }
         }
@@ -220,15 +220,15 @@ impl FieldSet {
     }
 
     /// Returns every path: at each level, first the paths that end there, then the longer ones.
-    pub(crate) fn paths(&self) -> Vec<Path> {
+    pub(crate) fn paths(&self) -> Vec<FieldPath> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
         paths
     }
 
-    fn collect(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<Path>) {
+    fn collect(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<FieldPath>) {
         for (element, _) in self.nodes.iter().filter(|(_, node)| node.is_member) {
-            paths.push(Path(prefix.iter().chain([element]).cloned().collect()));
+            paths.push(FieldPath(prefix.iter().chain([element]).cloned().collect()));
         }
         for (element, node) in &self.nodes {
             prefix.push(element.clone());
@@ -250,7 +250,7 @@ impl FieldSet {
                 _ => (false, None),
             };
             let is_member = node.is_member || (is_declared && !node.below.is_empty());
-            (element.clone(), Node { is_member, below: node.below.with_structs(below.as_ref()) })
+            (element.clone(), SetNode { is_member, below: node.below.with_structs(below.as_ref()) })
         });
         Self { nodes: nodes.collect() }
     }
@@ -265,7 +265,7 @@ impl FieldSet {
             };
             let Some(below) = below else { continue };
             if is_atomic(&below) {
-                *node = Node { is_member: true, below: Self::default() };
+                *node = SetNode { is_member: true, below: Self::default() };
             } else if !matches!(below.shape(), Shape::Any) {
                 node.below.follow_schema(&below);
             }

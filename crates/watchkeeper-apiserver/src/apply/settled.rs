@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Changes, Manager, Subject, codec,
-    managed::{self, Operation},
+    Changes, Manager, WriteTarget, codec,
+    managed::{self, ManagerOperation},
     set::FieldSet,
     track::UNMANAGED,
 };
@@ -18,11 +18,11 @@ use super::{
 ///
 /// `before` is the stored list, which [`managed::Managed::encode`] wrote; `given` is the list that the client sent, which
 /// must be equal.
-pub(super) fn renewed(
+pub(super) fn fast_update(
     before: &Value,
     given: &mut Option<Value>,
     changes: &Changes,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     manager: &Manager<'_>,
 ) -> Option<Value> {
     let is_sent = given.as_ref().is_some_and(|given| given == before);
@@ -37,32 +37,32 @@ pub(super) fn renewed(
     let unmanaged = fields.intersection(&UNMANAGED);
     fields.subtract(&UNMANAGED);
 
-    let id = subject.manager_id(manager.name, Operation::Update);
+    let id = subject.manager_id(manager.name, ManagerOperation::Update);
     let mut own = None;
-    for (place, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if entry.get("apiVersion")?.as_str()? != subject.api_version {
             return None;
         }
         let managed = entry.get("fieldsV1")?;
         let is_own = managed::is_of(entry, &id);
-        let is_untouched = holds_none(managed, &changes.removed)
-            && holds_none(managed, &unmanaged)
-            && (is_own || holds_none(managed, &fields));
+        let is_untouched = contains_none(managed, &changes.removed)
+            && contains_none(managed, &unmanaged)
+            && (is_own || contains_none(managed, &fields));
         if !is_untouched {
             return None;
         }
         if is_own {
-            own = Some((place, managed));
+            own = Some((index, managed));
         }
     }
-    if !fields.is_empty() && !own.is_some_and(|(_, managed)| holds_all(managed, &fields)) {
+    if !fields.is_empty() && !own.is_some_and(|(_, managed)| contains_all(managed, &fields)) {
         return None;
     }
     let same = if is_sent { given.take() } else { Some(before.clone()) };
     let Some(Value::Array(mut entries)) = same else { return None };
     if !fields.is_empty() {
-        let (place, _) = own?;
-        let own = entries.get_mut(place)?.as_object_mut()?;
+        let (index, _) = own?;
+        let own = entries.get_mut(index)?.as_object_mut()?;
         own.insert("time".to_owned(), managed::written_time(manager.now).into());
         // Managers are sorted by time.
         entries.sort_by_cached_key(order);
@@ -78,19 +78,19 @@ fn order(entry: &Value) -> (bool, i64, [String; 2]) {
 }
 
 /// Returns whether all paths of `set` are in `fields`, a `fieldsV1`.
-fn holds_all(fields: &Value, set: &FieldSet) -> bool {
+fn contains_all(fields: &Value, set: &FieldSet) -> bool {
     set.nodes().all(|(element, node)| {
-        fields
-            .get(element.encode())
-            .is_some_and(|step| (!node.is_member || codec::is_member(step)) && holds_all(step, &node.below))
+        fields.get(element.encode()).is_some_and(|step| {
+            (!node.is_member || codec::is_member(step)) && contains_all(step, &node.below)
+        })
     })
 }
 
 /// Returns whether no path of `set` is in `fields`, a `fieldsV1`.
-fn holds_none(fields: &Value, set: &FieldSet) -> bool {
+fn contains_none(fields: &Value, set: &FieldSet) -> bool {
     set.nodes().all(|(element, node)| {
-        fields
-            .get(element.encode())
-            .is_none_or(|step| !(node.is_member && codec::is_member(step)) && holds_none(step, &node.below))
+        fields.get(element.encode()).is_none_or(|step| {
+            !(node.is_member && codec::is_member(step)) && contains_none(step, &node.below)
+        })
     })
 }

@@ -6,17 +6,17 @@ use std::{
 };
 
 use super::{
-    BEFORE_FIRST_APPLY, Changes, Conflicts, Entry, Fault, FieldSet, Managed, Manager, ManagerId, Operation,
-    Subject, same,
-    walk::{Emptied, compare, merge, owned, remove},
+    BEFORE_FIRST_APPLY, Changes, Conflicts, FieldSet, Managed, Manager, ManagerEntry, ManagerId,
+    ManagerOperation, SchemaMismatch, WriteTarget, same,
+    walk::{EmptiedMember, compare, merge, owned, remove},
 };
 use crate::schema::{TypeRef, zero};
 use serde_json::{Map, Value};
 
 /// The reason why an apply failed.
-pub(super) enum Refused {
+pub(super) enum ApplyError {
     Conflicts(Conflicts),
-    Fault(String),
+    SchemaMismatch(String),
 }
 
 /// The fields that are not managed: they identify the object or belong to the server.
@@ -41,28 +41,28 @@ pub(super) static UNMANAGED: LazyLock<FieldSet> = LazyLock::new(|| {
 pub(super) struct Comparisons<'a> {
     live: Option<&'a Value>,
     new: &'a Value,
-    subject: &'a Subject<'a>,
+    subject: &'a WriteTarget<'a>,
     by_version: BTreeMap<String, Option<Changes>>,
 }
 
 impl<'a> Comparisons<'a> {
-    pub(super) fn new(live: Option<&'a Value>, new: &'a Value, subject: &'a Subject<'a>) -> Self {
+    pub(super) fn new(live: Option<&'a Value>, new: &'a Value, subject: &'a WriteTarget<'a>) -> Self {
         Self { live, new, subject, by_version: BTreeMap::new() }
     }
 
     /// Returns the differences in `api_version`. None if the kind is not served in it.
-    pub(super) fn at(&mut self, api_version: &str) -> Result<Option<&Changes>, Fault> {
+    pub(super) fn at(&mut self, api_version: &str) -> Result<Option<&Changes>, SchemaMismatch> {
         match self.by_version.entry(api_version.to_owned()) {
-            MapEntry::Occupied(place) => Ok(place.into_mut().as_ref()),
-            MapEntry::Vacant(place) => {
+            MapEntry::Occupied(entry) => Ok(entry.into_mut().as_ref()),
+            MapEntry::Vacant(entry) => {
                 let changes = changes_at(self.live, self.new, self.subject, api_version)?;
-                Ok(place.insert(changes).as_ref())
+                Ok(entry.insert(changes).as_ref())
             }
         }
     }
 
     /// Returns the same as [`Comparisons::at`], consuming the comparisons.
-    fn take(mut self, api_version: &str) -> Result<Option<Changes>, Fault> {
+    fn take(mut self, api_version: &str) -> Result<Option<Changes>, SchemaMismatch> {
         self.at(api_version)?;
         Ok(self.by_version.remove(api_version).flatten())
     }
@@ -71,9 +71,9 @@ impl<'a> Comparisons<'a> {
 fn changes_at(
     live: Option<&Value>,
     new: &Value,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     api_version: &str,
-) -> Result<Option<Changes>, Fault> {
+) -> Result<Option<Changes>, SchemaMismatch> {
     let changes = if api_version == subject.api_version {
         compare_from(live, new, subject.ty)?
     } else {
@@ -96,7 +96,7 @@ fn changes_at(
 
 /// Compares two objects. A create starts from the zero value of the type, so that fields which are always present do not
 /// count as added.
-fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Changes, Fault> {
+fn compare_from(live: Option<&Value>, new: &Value, ty: &TypeRef) -> Result<Changes, SchemaMismatch> {
     match live {
         Some(live) => compare(Some(live), Some(new), ty),
         None => compare(Some(&zero(ty)), Some(new), ty),
@@ -108,10 +108,10 @@ pub(super) fn update(
     mut comparisons: Comparisons<'_>,
     managed: &mut Managed,
     manager: &Manager<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), SchemaMismatch> {
     let Comparisons { live, new, subject, .. } = comparisons;
     follow_schema(live.unwrap_or(new), subject, managed);
-    give_up(managed, &mut comparisons, None)?;
+    give_up_ownership(managed, &mut comparisons, None)?;
 
     let Some(Changes { modified, added, .. }) = comparisons.take(&subject.api_version)? else {
         return Ok(());
@@ -120,24 +120,24 @@ pub(super) fn update(
     fields.join(added);
     fields.subtract(&UNMANAGED);
     if !fields.is_empty() {
-        let id = subject.manager_id(manager.name, Operation::Update);
+        let id = subject.manager_id(manager.name, ManagerOperation::Update);
         if let Some(previous) = managed.get(&id) {
             fields.join(previous.fields.clone());
         }
         let api_version = subject.api_version.clone();
-        managed.insert(id, Entry { api_version, fields, time: Some(manager.now) });
+        managed.insert(id, ManagerEntry { api_version, fields, time: Some(manager.now) });
     }
     managed.cap_updaters();
     Ok(())
 }
 
 /// Removes changed and deleted fields from every manager except `keeper`.
-fn give_up(
+fn give_up_ownership(
     managed: &mut Managed,
     comparisons: &mut Comparisons<'_>,
     keeper: Option<&ManagerId>,
-) -> Result<(), Fault> {
-    let mut fault = None;
+) -> Result<(), SchemaMismatch> {
+    let mut mismatch = None;
     managed.retain(|id, entry| {
         if keeper == Some(id) {
             return true;
@@ -151,16 +151,16 @@ fn give_up(
             }
             Ok(None) => false,
             Err(error) => {
-                fault = Some(error);
+                mismatch = Some(error);
                 true
             }
         }
     });
-    fault.map_or(Ok(()), Err)
+    mismatch.map_or(Ok(()), Err)
 }
 
 /// Adapts managers to types that have become atomic, and removes managers in versions that are no longer served.
-fn follow_schema(object: &Value, subject: &Subject<'_>, managed: &mut Managed) {
+fn follow_schema(object: &Value, subject: &WriteTarget<'_>, managed: &mut Managed) {
     let mut types: BTreeMap<String, Option<TypeRef>> =
         BTreeMap::from([(subject.api_version.clone(), Some(subject.ty.clone()))]);
     managed.retain(|_, entry| {
@@ -178,37 +178,37 @@ fn follow_schema(object: &Value, subject: &Subject<'_>, managed: &mut Managed) {
 pub(super) fn apply(
     live: Option<&Value>,
     config: &Value,
-    subject: &Subject<'_>,
+    subject: &WriteTarget<'_>,
     mut managed: Managed,
     manager: &Manager<'_>,
     force: bool,
-) -> Result<(Value, Managed), Refused> {
-    let fault = |doing: &str| {
+) -> Result<(Value, Managed), ApplyError> {
+    let mismatch = |doing: &str| {
         let doing = doing.to_owned();
-        move |fault: Fault| Refused::Fault(format!("{doing}: {fault}"))
+        move |mismatch: SchemaMismatch| ApplyError::SchemaMismatch(format!("{doing}: {mismatch}"))
     };
     if managed.is_empty()
         && let Some(live) = live
     {
         let first = Manager { name: BEFORE_FIRST_APPLY, now: manager.now };
         update(Comparisons::new(None, live, subject), &mut managed, &first)
-            .map_err(fault("failed to create manager for existing fields"))?;
+            .map_err(mismatch("failed to create manager for existing fields"))?;
     }
     let empty = Value::Object(Map::new());
     let base = live.unwrap_or(&empty);
     follow_schema(base, subject, &mut managed);
 
-    let merged = merge(base, config, subject.ty).map_err(fault("failed to merge config"))?;
-    let mut fields = owned(config, subject.ty).map_err(fault("failed to get field set"))?;
+    let merged = merge(base, config, subject.ty).map_err(mismatch("failed to merge config"))?;
+    let mut fields = owned(config, subject.ty).map_err(mismatch("failed to get field set"))?;
     subject.mask.apply(&mut fields);
-    let id = subject.manager_id(manager.name, Operation::Apply);
+    let id = subject.manager_id(manager.name, ManagerOperation::Apply);
     let last = managed.get(&id).cloned();
     let time = last.as_ref().and_then(|last| last.time);
-    managed.insert(id.clone(), Entry { api_version: subject.api_version.clone(), fields, time });
+    managed.insert(id.clone(), ManagerEntry { api_version: subject.api_version.clone(), fields, time });
 
     let Pruned { object, compared } = match &last {
         Some(last) if !last.fields.is_empty() => {
-            prune(merged, subject, &managed, last).map_err(fault("failed to prune fields"))?
+            prune(merged, subject, &managed, last).map_err(mismatch("failed to prune fields"))?
         }
         _ => Pruned { object: merged, compared: None },
     };
@@ -216,12 +216,13 @@ pub(super) fn apply(
     let mut comparisons = Comparisons::new(live, compared.as_ref().unwrap_or(&object), subject);
     if !force {
         let conflicts =
-            conflicts(&managed, &id, &mut comparisons).map_err(fault("failed to compare objects"))?;
+            conflicts(&managed, &id, &mut comparisons).map_err(mismatch("failed to compare objects"))?;
         if !conflicts.is_empty() {
-            return Err(Refused::Conflicts(conflicts));
+            return Err(ApplyError::Conflicts(conflicts));
         }
     }
-    give_up(&mut managed, &mut comparisons, Some(&id)).map_err(fault("failed to compare objects"))?;
+    give_up_ownership(&mut managed, &mut comparisons, Some(&id))
+        .map_err(mismatch("failed to compare objects"))?;
 
     let is_changed = live.is_none_or(|live| !same(live, &object));
     managed.retain(|other, entry| {
@@ -240,7 +241,7 @@ fn conflicts(
     managed: &Managed,
     applier: &ManagerId,
     comparisons: &mut Comparisons<'_>,
-) -> Result<Conflicts, Fault> {
+) -> Result<Conflicts, SchemaMismatch> {
     let mut conflicts = Conflicts::default();
     for (id, entry) in managed.iter().filter(|(id, _)| *id != applier) {
         if let Some(changes) = comparisons.at(&entry.api_version)? {
@@ -261,7 +262,12 @@ struct Pruned {
 }
 
 /// Removes from `merged` the fields that the applier applied last time and not this time, unless another manager has them.
-fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) -> Result<Pruned, Fault> {
+fn prune(
+    merged: Value,
+    subject: &WriteTarget<'_>,
+    managed: &Managed,
+    last: &ManagerEntry,
+) -> Result<Pruned, SchemaMismatch> {
     let in_version = |object: Value, from: &str, ty: &TypeRef, to: &str| {
         if from == to { Some((object, ty.clone())) } else { subject.versions.convert(&object, to) }
     };
@@ -271,7 +277,7 @@ fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) 
         return unchanged(merged);
     };
     let last_fields = last.fields.with_structs(Some(&ty));
-    let mut pruned = without(&before, &last_fields, &ty, Emptied::Null);
+    let mut pruned = without(&before, &last_fields, &ty, EmptiedMember::Null);
 
     // Fields of any manager are restored: first in the current version, so that later conversions are complete.
     let mut by_version: BTreeMap<(bool, &str), FieldSet> = BTreeMap::new();
@@ -288,10 +294,10 @@ fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) 
         ) else {
             continue;
         };
-        let mut gone = owned(&whole_there, &ty_there)?.with_structs(Some(&ty_there));
-        gone.subtract(&owned(&pruned_there, &ty_there)?.with_structs(Some(&ty_there)));
-        gone.subtract(&fields.with_structs(Some(&ty_there)));
-        pruned = without(&whole_there, &gone, &ty_there, Emptied::Null);
+        let mut removed = owned(&whole_there, &ty_there)?.with_structs(Some(&ty_there));
+        removed.subtract(&owned(&pruned_there, &ty_there)?.with_structs(Some(&ty_there)));
+        removed.subtract(&fields.with_structs(Some(&ty_there)));
+        pruned = without(&whole_there, &removed, &ty_there, EmptiedMember::Null);
         whole = whole_there;
         current = (other, ty_there);
     }
@@ -300,21 +306,21 @@ fn prune(merged: Value, subject: &Subject<'_>, managed: &Managed, last: &Entry) 
     let Some((pruned, _)) = in_version(pruned, current.0, &current.1, version) else {
         return unchanged(merged);
     };
-    let mut gone = owned(&before, &ty)?.with_structs(Some(&ty));
-    gone.subtract(&owned(&pruned, &ty)?.with_structs(Some(&ty)));
-    let gone = gone.intersection(&last_fields);
+    let mut removed = owned(&before, &ty)?.with_structs(Some(&ty));
+    removed.subtract(&owned(&pruned, &ty)?.with_structs(Some(&ty)));
+    let removed = removed.intersection(&last_fields);
     let finish = |emptied| {
-        let object = without(&before, &gone, &ty, emptied);
+        let object = without(&before, &removed, &ty, emptied);
         in_version(object, version, &ty, &subject.api_version).map(|(object, _)| object)
     };
-    match finish(Emptied::Gone) {
+    match finish(EmptiedMember::Removed) {
         Some(object) => {
-            Ok(Pruned { compared: finish(Emptied::Null).filter(|nulls| *nulls != object), object })
+            Ok(Pruned { compared: finish(EmptiedMember::Null).filter(|nulls| *nulls != object), object })
         }
         None => unchanged(merged),
     }
 }
 
-fn without(object: &Value, fields: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Value {
+fn without(object: &Value, fields: &FieldSet, ty: &TypeRef, emptied: EmptiedMember) -> Value {
     remove(object, fields, ty, emptied).unwrap_or_else(|| Value::Object(Map::new()))
 }

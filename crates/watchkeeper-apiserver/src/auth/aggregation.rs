@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_come_by_selector_then_by_name_and_once() {
+    fn aggregated_rules_are_ordered_by_selector_and_name_without_duplicates() {
         let roles = [
             plain("b", "one", &["list", "get"]),
             plain("a", "one", &["get", "watch"]),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_that_aggregate_each_other_come_to_rest() {
+    fn roles_that_aggregate_each_other_converge() {
         let roles = [
             plain("reader", "to-a", &["get"]),
             aggregated("a", "to-b", &json!([{"matchLabels": {"to-a": "true"}}])),

@@ -77,13 +77,13 @@ impl Attributes {
                 let of_what = asked.qualified_resource();
                 let named =
                     if asked.name.is_empty() { of_what } else { format!("{of_what} {:?}", asked.name) };
-                let place = if asked.namespace.is_empty() {
+                let scope = if asked.namespace.is_empty() {
                     "at the cluster scope".to_owned()
                 } else {
                     format!("in the namespace {:?}", asked.namespace)
                 };
                 let message = format!(
-                    "{named} is forbidden: User {:?} cannot {} resource {:?} in API group {:?} {place}{reason}",
+                    "{named} is forbidden: User {:?} cannot {} resource {:?} in API group {:?} {scope}{reason}",
                     user.name,
                     asked.verb,
                     asked.in_rules(),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_user_verb_resource_group_and_place() {
+    fn a_forbidden_message_names_user_verb_resource_group_and_scope() {
         let user = User { name: "ann".into(), ..User::default() };
         let scale = Attributes::Resource(ResourceAttributes {
             verb: "get".into(),

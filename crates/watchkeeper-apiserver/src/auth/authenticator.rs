@@ -44,7 +44,7 @@ impl Authenticator<'_> {
         }
     }
 
-    /// Returns the user of `token` and the audiences, out of `audiences`, that the token is good for. None if the token
+    /// Returns the user of `token` and those of `audiences` for which the token is valid. None if the token
     /// is unknown.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Asker, Authorizer, attributes::Attributes, escalation, resource_claims, signers};
+use super::{Authorizer, Requester, attributes::Attributes, escalation, resource_claims, signers};
 use crate::status::ApiError;
 
 /// A write of an object, after validation.
@@ -23,14 +23,14 @@ pub(crate) struct ContentWrite<'a> {
 /// # Errors
 /// 403 naming the missing permission, 404 for a binding to a role that does not exist, or 422 for parts of a status that
 /// the user may not change.
-pub(crate) fn check(asker: &Asker, write: &ContentWrite<'_>) -> Result<(), ApiError> {
-    match &asker.authorizer {
+pub(crate) fn check(requester: &Requester, write: &ContentWrite<'_>) -> Result<(), ApiError> {
+    match &requester.authorizer {
         Authorizer::AlwaysAllow => Ok(()),
-        Authorizer::Rbac(_) if asker.user.is_master() => Ok(()),
+        Authorizer::Rbac(_) if requester.user.is_master() => Ok(()),
         Authorizer::Rbac(policy) => {
-            escalation::check(policy, &asker.user, write)?;
-            signers::check(policy, &asker.user, write)?;
-            resource_claims::check(policy, &asker.user, write)
+            escalation::check(policy, &requester.user, write)?;
+            signers::check(policy, &requester.user, write)?;
+            resource_claims::check(policy, &requester.user, write)
         }
     }
 }
@@ -40,9 +40,9 @@ pub(crate) fn check(asker: &Asker, write: &ContentWrite<'_>) -> Result<(), ApiEr
 ///
 /// # Errors
 /// 403 as for a create.
-pub(crate) fn check_create(asker: &Asker, attributes: &Attributes) -> Result<(), ApiError> {
-    let decision = asker.authorizer.decide(&asker.user, attributes);
-    if decision.is_allowed { Ok(()) } else { Err(attributes.forbidden(&asker.user, &decision.reason)) }
+pub(crate) fn check_create(requester: &Requester, attributes: &Attributes) -> Result<(), ApiError> {
+    let decision = requester.authorizer.decide(&requester.user, attributes);
+    if decision.is_allowed { Ok(()) } else { Err(attributes.forbidden(&requester.user, &decision.reason)) }
 }
 
 impl ContentWrite<'_> {

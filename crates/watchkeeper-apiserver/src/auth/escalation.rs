@@ -1,8 +1,8 @@
 //! Privilege escalation: users grant only permissions that they have.
 //!
 //! A user that writes a role must have its rules, or the verb `escalate` on it. A user that binds a role must have the
-//! rules of the role, or the verb `bind` on it. A role that aggregates others can come to grant anything, so it takes the
-//! permission to do everything.
+//! rules of the role, or the verb `bind` on it. A role that aggregates others can later grant any permission, so writing it
+//! requires every permission.
 
 use serde_json::Value;
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_can_be_granted_and_nothing_else() {
+    fn only_permissions_the_user_has_can_be_granted() {
         let plain = policy(&json!([]));
         let mut custom = role("delete");
         custom["apiVersion"] = "acme.io/v1".into();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn escalate_and_bind_lift_the_limit() {
+    fn the_verbs_escalate_and_bind_bypass_the_escalation_check() {
         let extra =
             json!([{"verbs": ["escalate", "bind"], "apiGroups": [GROUP], "resources": ["clusterroles"]}]);
         assert!(check_write(&policy(&extra), &role("delete"), None).is_ok());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_write_of_owners_and_finalizers_needs_no_rules() {
+    fn a_write_of_only_owners_and_finalizers_skips_the_escalation_check() {
         let plain = policy(&json!([]));
         for object in [role("delete"), binding("cleaner")] {
             let mut released = object.clone();

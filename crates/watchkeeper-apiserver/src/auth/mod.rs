@@ -7,13 +7,13 @@
 //! | [`service_account`] | tokens of service accounts: issued, verified, published keys |
 //! | [`impersonation`] | requests that act as another user |
 //! | [`rbac`], [`rule`], [`stored`] | decisions from stored roles and bindings |
-//! | [`aggregation`] | cluster roles that gather the rules of others |
+//! | [`aggregation`] | aggregated cluster roles, which combine the rules of other roles |
 //! | [`content`] | permissions that depend on the content of a write |
 //! | [`escalation`] | writes of roles and bindings that would grant more than the writer has |
 //! | [`resource_claims`] | allocations and devices of resource claims |
 //! | [`signers`] | approvals and certificates in the name of a signer |
 //! | [`bootstrap`] | the roles and bindings that every cluster has |
-//! | [`reviews`] | questions about users and permissions |
+//! | [`reviews`] | access reviews, token reviews and self subject reviews |
 
 pub(crate) mod aggregation;
 pub(crate) mod attributes;
@@ -51,21 +51,21 @@ impl Decision {
         Self { is_allowed: true, reason: reason.into() }
     }
 
-    fn refused(reason: impl Into<String>) -> Self {
+    fn denied(reason: impl Into<String>) -> Self {
         Self { is_allowed: false, reason: reason.into() }
     }
 }
 
 /// The user of a request, with the authorizer that decides on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     /// The user of the request.
     pub(crate) user: User,
     /// The authorizer of the server.
     pub(crate) authorizer: Authorizer,
 }
 
-impl Asker {
+impl Requester {
     /// Returns the server itself, which is permitted everything.
     pub(crate) fn server() -> Self {
         Self { user: User::master("system:apiserver"), authorizer: Authorizer::AlwaysAllow }

@@ -118,9 +118,9 @@ impl RbacPolicy {
             }
         }
         match missing.as_slice() {
-            [] => Decision::refused(""),
-            [one] => Decision::refused(format!("RBAC: {one}")),
-            several => Decision::refused(format!("RBAC: [{}]", several.join(", "))),
+            [] => Decision::denied(""),
+            [one] => Decision::denied(format!("RBAC: {one}")),
+            several => Decision::denied(format!("RBAC: [{}]", several.join(", "))),
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_binding_reaches_its_namespace_and_no_further() {
+    fn a_role_binding_grants_only_in_its_namespace() {
         let ann = user("ann", &[]);
         let allowed = policy().decide(&ann, &asked("list", "pods", "a"));
         assert!(allowed.is_allowed);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_binding_of_an_aggregated_role_reaches_everywhere() {
+    fn a_cluster_role_binding_of_an_aggregated_role_grants_in_every_namespace() {
         for namespace in ["a", "b", ""] {
             assert!(
                 policy().decide(&user("x", &["ops"]), &asked("get", "pods", namespace)).is_allowed,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_account_without_namespace_is_one_of_the_bindings_namespace() {
+    fn a_service_account_subject_without_namespace_is_in_the_namespace_of_the_binding() {
         assert!(
             policy()
                 .decide(&user("system:serviceaccount:a:robot", &[]), &asked("get", "secrets", "a"))
@@ -296,15 +296,15 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_does_not_exist_is_named_in_the_refusal() {
-        let refused = policy().decide(&user("bob", &[]), &asked("get", "pods", ""));
-        assert!(!refused.is_allowed);
-        assert_eq!(refused.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found");
+    fn a_forbidden_message_names_a_missing_role() {
+        let denied = policy().decide(&user("bob", &[]), &asked("get", "pods", ""));
+        assert!(!denied.is_allowed);
+        assert_eq!(denied.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found");
         assert_eq!(policy().rules_of(&user("bob", &[]), "a").1.len(), 1);
     }
 
     #[test]
-    fn what_is_malformed_grants_nothing() {
+    fn malformed_rules_and_bindings_grant_nothing() {
         let policy = RbacPolicy::new(RbacObjects {
             cluster_roles: &[
                 json!({"metadata": {"name": "odd"}, "rules": [{"verbs": "get", "resources": 7}, null, 3]}),

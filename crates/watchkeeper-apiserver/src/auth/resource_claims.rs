@@ -63,7 +63,7 @@ pub(super) fn check(policy: &RbacPolicy, user: &User, write: &ContentWrite<'_>) 
 }
 
 fn may(policy: &RbacPolicy, user: &User, verb: &str, part: &str, namespace: &str, name: &str) -> bool {
-    let asked = ResourceAttributes {
+    let attributes = ResourceAttributes {
         verb: verb.into(),
         group: GROUP.into(),
         resource: "resourceclaims".into(),
@@ -71,7 +71,7 @@ fn may(policy: &RbacPolicy, user: &User, verb: &str, part: &str, namespace: &str
         namespace: namespace.into(),
         name: name.into(),
     };
-    policy.decide(user, &Attributes::Resource(asked)).is_allowed
+    policy.decide(user, &Attributes::Resource(attributes)).is_allowed
 }
 
 /// Returns the verbs of which the user needs one. A service account on the node of the allocation may use one more verb.

@@ -33,22 +33,22 @@ impl Reviewer<'_> {
     ///
     /// # Errors
     /// 400 or 422 if the review is incomplete.
-    pub(crate) fn answer(&self, review: Value, namespace: &str) -> Option<Result<Value, ApiError>> {
+    pub(crate) fn evaluate(&self, review: Value, namespace: &str) -> Option<Result<Value, ApiError>> {
         let kind = review["kind"].as_str().unwrap_or_default().to_owned();
         Some(match kind.as_str() {
-            "SelfSubjectAccessReview" => self.access_of(self.user, review, &Scope::Own),
-            "SubjectAccessReview" => self.access_of(&subject(&review), review, &Scope::Any),
+            "SelfSubjectAccessReview" => self.subject_access(self.user, review, &Scope::Own),
+            "SubjectAccessReview" => self.subject_access(&subject(&review), review, &Scope::Any),
             "LocalSubjectAccessReview" => {
-                self.access_of(&subject(&review), review, &Scope::Namespace(namespace))
+                self.subject_access(&subject(&review), review, &Scope::Namespace(namespace))
             }
-            "SelfSubjectRulesReview" => self.own_rules(&review),
-            "SelfSubjectReview" => Ok(self.own_user(&review)),
+            "SelfSubjectRulesReview" => self.subject_rules(&review),
+            "SelfSubjectReview" => Ok(self.subject_user(&review)),
             "TokenReview" => self.token(review),
             _ => return None,
         })
     }
 
-    fn access_of(&self, user: &User, mut review: Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
+    fn subject_access(&self, user: &User, mut review: Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
         let wrong = wrong_with(&review, scope);
         if !wrong.is_empty() {
             return Err(invalid(&review, &wrong));
@@ -62,7 +62,7 @@ impl Reviewer<'_> {
         Ok(review)
     }
 
-    fn own_rules(&self, review: &Value) -> Result<Value, ApiError> {
+    fn subject_rules(&self, review: &Value) -> Result<Value, ApiError> {
         let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
         if namespace.is_empty() {
             return Err(ApiError::bad_request("no namespace on request"));
@@ -84,7 +84,7 @@ impl Reviewer<'_> {
         }))
     }
 
-    fn own_user(&self, review: &Value) -> Value {
+    fn subject_user(&self, review: &Value) -> Value {
         json!({
             "kind": review["kind"], "apiVersion": review["apiVersion"],
             "metadata": { "creationTimestamp": self.now },
@@ -259,7 +259,7 @@ mod tests {
         storage::{HistoryWindow, MemoryStore},
     };
 
-    fn answer(user: &User, review: Value, namespace: &str) -> Result<Value, ApiError> {
+    fn evaluate(user: &User, review: Value, namespace: &str) -> Result<Value, ApiError> {
         let policy = RbacPolicy::new(RbacObjects {
             cluster_roles: &[json!({"metadata": {"name": "reader"}, "rules": [
                 {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
@@ -280,7 +280,7 @@ mod tests {
             now: 0,
         };
         let reviewer = Reviewer { user, authorizer: &authorizer, authenticator, now: "2000-01-01T00:00:00Z" };
-        reviewer.answer(review, namespace).expect("a review kind")
+        reviewer.evaluate(review, namespace).expect("a review kind")
     }
 
     fn ann() -> User {
@@ -288,37 +288,37 @@ mod tests {
     }
 
     #[test]
-    fn self_access_is_decided_for_whoever_asks() {
+    fn self_subject_access_review_evaluates_the_requesting_user() {
         for (verb, expected) in [("get", true), ("delete", false)] {
             let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
                                 "spec": {"resourceAttributes": {"verb": verb, "resource": "pods", "namespace": "n"}}});
-            let answered = answer(&ann(), review, "").expect("a complete question");
+            let answered = evaluate(&ann(), review, "").expect("a complete question");
             assert_eq!(answered["status"]["allowed"], expected, "{verb}");
             assert_eq!(
                 answered["spec"]["resourceAttributes"]["verb"], verb,
-                "the question stays in the answer"
+                "the spec is returned unchanged"
             );
         }
     }
 
     #[test]
-    fn access_of_another_is_decided_for_the_user_named() {
+    fn subject_access_review_evaluates_the_user_in_its_spec() {
         let review = |user: &str| {
             json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
             "spec": {"user": user, "nonResourceAttributes": {"verb": "get", "path": "/version"}}})
         };
         assert_eq!(
-            answer(&User::master("root"), review("ann"), "").expect("complete")["status"]["allowed"],
+            evaluate(&User::master("root"), review("ann"), "").expect("complete")["status"]["allowed"],
             true
         );
         assert_eq!(
-            answer(&User::master("root"), review("bob"), "").expect("complete")["status"]["allowed"],
+            evaluate(&User::master("root"), review("bob"), "").expect("complete")["status"]["allowed"],
             false
         );
     }
 
     #[test]
-    fn incomplete_questions_name_the_field() {
+    fn an_incomplete_review_is_rejected_with_the_missing_field() {
         let group = "authorization.k8s.io/v1";
         let pods = json!({"verb": "get", "resource": "pods", "namespace": "other"});
         let cases = [
@@ -339,7 +339,7 @@ mod tests {
             ),
         ];
         for (review, field) in cases {
-            let refused = answer(&ann(), review.clone(), "n").expect_err("incomplete");
+            let refused = evaluate(&ann(), review.clone(), "n").expect_err("incomplete");
             assert_eq!(refused.code, 422, "{review}");
             let details = refused.details.expect("which field");
             assert_eq!(details.causes[0].field.as_deref(), Some(field), "{review}");
@@ -351,29 +351,29 @@ mod tests {
         let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
                             "metadata": {"name": "", "generation": 0, "labels": {}, "creationTimestamp": null},
                             "spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "n"}}});
-        assert_eq!(answer(&ann(), review, "").expect("a complete question")["status"]["allowed"], true);
+        assert_eq!(evaluate(&ann(), review, "").expect("a complete question")["status"]["allowed"], true);
     }
 
     #[test]
-    fn own_rules_and_own_name() {
+    fn self_subject_rules_and_self_subject_reviews_describe_the_requesting_user() {
         let rules = json!({"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "n"}});
-        let answered = answer(&ann(), rules, "").expect("complete");
+        let answered = evaluate(&ann(), rules, "").expect("complete");
         assert_eq!(answered["status"]["resourceRules"][0]["resources"], json!(["pods"]));
         assert_eq!(answered["status"]["nonResourceRules"][0]["nonResourceURLs"], json!(["/version"]));
         let me = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
         assert_eq!(
-            answer(&ann(), me, "").expect("complete")["status"]["userInfo"],
+            evaluate(&ann(), me, "").expect("complete")["status"]["userInfo"],
             json!({"username": "ann", "groups": ["dev"]})
         );
     }
 
     #[test]
-    fn tokens_are_reviewed() {
+    fn token_reviews_authenticate_tokens() {
         let review = |token: &str| json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": token}});
-        let known = answer(&ann(), review("secret"), "").expect("complete");
+        let known = evaluate(&ann(), review("secret"), "").expect("complete");
         assert_eq!(known["status"]["user"]["username"], "bob");
-        let unknown = answer(&ann(), review("other"), "").expect("complete");
+        let unknown = evaluate(&ann(), review("other"), "").expect("complete");
         assert_eq!(unknown["status"]["authenticated"], Value::Null);
-        assert_eq!(answer(&ann(), review(""), "").expect_err("no token").code, 400);
+        assert_eq!(evaluate(&ann(), review(""), "").expect_err("no token").code, 400);
     }
 }

@@ -84,7 +84,7 @@ impl PolicyRule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&asked.name))
     }
 
-    /// Returns the number of distinct requests that the rule spells out.
+    /// Returns the number of distinct requests that the rule lists.
     fn size(&self) -> usize {
         let resources = self.api_groups.len().saturating_mul(self.resources.len());
         let objects = resources.saturating_mul(self.resource_names.len().max(1));
@@ -94,10 +94,9 @@ impl PolicyRule {
     /// Returns whether `rules` together allow everything that this rule allows.
     ///
     /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of more
-    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can spell out
-    /// billions of elements.
+    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can expand to billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
-        let holders: Vec<Holder<'_>> = rules.iter().map(Holder::new).collect();
+        let holders: Vec<HeldRule<'_>> = rules.iter().map(HeldRule::new).collect();
         if holders.iter().any(|holder| holder.covers_all_of(self)) {
             return true;
         }
@@ -110,7 +109,8 @@ impl PolicyRule {
             self.resource_names.iter().map(|name| Some(name.as_str())).collect()
         };
         self.verbs.iter().all(|verb| {
-            let holders: Vec<&Holder<'_>> = holders.iter().filter(|holder| holder.verbs.has(verb)).collect();
+            let holders: Vec<&HeldRule<'_>> =
+                holders.iter().filter(|holder| holder.verbs.has(verb)).collect();
             let are_paths_covered =
                 self.non_resource_urls.iter().all(|path| holders.iter().any(|holder| holder.has_path(path)));
             are_paths_covered
@@ -132,21 +132,21 @@ impl PolicyRule {
 /// The largest product of lists that is compared element by element.
 const MAX_SIZE: usize = 100_000;
 
-/// A rule that the user holds, as sets: comparing lists with lists takes quadratic time.
-struct Holder<'a> {
-    verbs: Words<'a>,
-    groups: Words<'a>,
-    resources: Words<'a>,
+/// A rule of the user in the form of sets, because comparing lists with lists takes quadratic time.
+struct HeldRule<'a> {
+    verbs: WordSet<'a>,
+    groups: WordSet<'a>,
+    resources: WordSet<'a>,
     names: HashSet<&'a str>,
     paths: &'a [String],
 }
 
-impl<'a> Holder<'a> {
+impl<'a> HeldRule<'a> {
     fn new(rule: &'a PolicyRule) -> Self {
         Self {
-            verbs: Words::new(&rule.verbs),
-            groups: Words::new(&rule.api_groups),
-            resources: Words::new(&rule.resources),
+            verbs: WordSet::new(&rule.verbs),
+            groups: WordSet::new(&rule.api_groups),
+            resources: WordSet::new(&rule.resources),
             names: rule.resource_names.iter().map(String::as_str).collect(),
             paths: &rule.non_resource_urls,
         }
@@ -180,12 +180,12 @@ impl<'a> Holder<'a> {
 }
 
 /// A set of words in which `*` matches every word.
-struct Words<'a> {
+struct WordSet<'a> {
     words: HashSet<&'a str>,
     is_all: bool,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordSet<'a> {
     fn new(words: &'a [String]) -> Self {
         let words: HashSet<&str> = words.iter().map(String::as_str).collect();
         Self { is_all: words.contains("*"), words }
@@ -201,7 +201,7 @@ fn has(allowed: &[String], word: &str) -> bool {
     allowed.iter().any(|allowed| allowed == "*" || allowed == word)
 }
 
-/// Returns whether an entry of a rule covers `asked`, which is `pods` or `pods/status`. The entry `*/status` covers that
+/// Returns whether an entry of a rule covers a resource such as `pods` or `pods/status`. The entry `*/status` covers that
 /// subresource of every resource.
 fn covers_resource(allowed: &str, asked: &str) -> bool {
     allowed == "*"
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_matches() {
+    fn a_resource_rule_matches_verbs_groups_resources_and_names() {
         let pods = json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/status"]});
         let named =
             json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["secrets"], "resourceNames": ["a"]});
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_rule_matches() {
+    fn a_non_resource_rule_matches_paths_and_prefixes() {
         let paths = json!({"verbs": ["get"], "nonResourceURLs": ["/healthz", "/apis/*"]});
         for (path, expected) in
             [("/healthz", true), ("/healthz/x", false), ("/apis/apps", true), ("/apis", false)]
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_spells_out_billions_of_requests_is_compared_at_once() {
+    fn a_rule_that_expands_to_billions_of_requests_is_compared_quickly() {
         let words = |prefix: &str| (0..2_000).map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
         let huge = PolicyRule {
             verbs: words("v"),

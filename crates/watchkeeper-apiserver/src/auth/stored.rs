@@ -34,7 +34,7 @@ impl Authorization {
         Self { is_rbac, newest: Mutex::default() }
     }
 
-    /// Returns whether roles and bindings decide.
+    /// Returns whether RBAC is enabled.
     pub(crate) fn is_rbac(&self) -> bool {
         self.is_rbac
     }

@@ -159,15 +159,15 @@ mod tests {
     }
 
     #[test]
-    fn a_known_token_is_its_user_in_the_group_of_the_authenticated() {
+    fn a_known_token_authenticates_its_user_with_the_group_system_authenticated() {
         let ann = tokens().authenticate(Some("Bearer s3cret")).expect("a known token");
         assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann", "uid-ann"));
         assert_eq!(ann.groups, ["dev", "ops", "system:authenticated"]);
     }
 
     #[test]
-    fn an_unknown_token_is_refused_and_none_is_anonymous() {
-        assert_eq!(tokens().authenticate(Some("Bearer nobody")).expect_err("nobody's token").code, 401);
+    fn an_unknown_token_is_rejected_and_a_missing_one_is_anonymous() {
+        assert_eq!(tokens().authenticate(Some("Bearer nobody")).expect_err("an unknown token").code, 401);
         for header in [None, Some("bearer "), Some("Basic YTpi"), Some("Bearer")] {
             assert_eq!(
                 tokens().authenticate(header).expect("no credentials"),
@@ -178,13 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_nobody_is_anybody() {
+    fn an_empty_token_table_rejects_every_token() {
         assert_eq!(Tokens::default().authenticate(None).expect("no credentials"), User::anonymous());
-        assert_eq!(Tokens::default().authenticate(Some("Bearer any")).expect_err("nobody's token").code, 401);
+        assert_eq!(
+            Tokens::default().authenticate(Some("Bearer any")).expect_err("an unknown token").code,
+            401
+        );
     }
 
     #[test]
-    fn a_file_that_is_no_such_table_names_the_line() {
+    fn an_invalid_token_file_is_rejected_with_its_line_number() {
         let cases = [
             ("", TokenFileError::NoTokens),
             (" \n\n", TokenFileError::NoTokens),
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_tokens_shows_no_token() {
+    fn debug_output_hides_tokens() {
         assert!(!format!("{:?}", tokens()).contains("s3cret"));
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Registry},
-    patch::{Form, Patch},
+    patch::{Patch, PatchFormat},
     rest::errors,
     schema::TypeRef,
     selector::{FieldSelector, LabelSelector},
@@ -64,13 +64,13 @@ fn strategic_merge_of_long_lists_takes_linear_time() {
     let input = |count| {
         let mut patch = pod(count, "b");
         patch["spec"]["containers"].as_array_mut().unwrap().reverse();
-        (pod(count, "a"), Patch::read(Form::Strategic, patch).unwrap())
+        (pod(count, "a"), Patch::read(PatchFormat::Strategic, patch).unwrap())
     };
     assert_linear("a strategic merge", 2_000, input, |(pod, patch)| patch.apply(pod, &ty).unwrap());
 }
 
 #[test]
-fn a_selector_of_many_terms_costs_an_object_what_its_labels_cost() {
+fn matching_a_selector_of_many_terms_costs_as_much_as_the_labels_of_the_object() {
     let object = json!({"metadata": {"name": "x", "labels": {"a": "1", "b": "2"}}});
     let content = Content::new(&object, Box::default()).unwrap();
     let labels = |count: usize| {
@@ -94,7 +94,7 @@ fn a_selector_of_many_terms_costs_an_object_what_its_labels_cost() {
 }
 
 #[test]
-fn a_patch_that_moves_items_of_a_long_list_again_and_again_is_refused() {
+fn a_patch_that_moves_items_of_a_long_list_repeatedly_is_rejected() {
     let list: Value = (0..1_000_000).collect();
     let object = json!({"l": list});
     let ty = TypeRef::any();
@@ -103,7 +103,8 @@ fn a_patch_that_moves_items_of_a_long_list_again_and_again_is_refused() {
         json!({"op": "add", "path": "/l/0", "value": 1}),
         json!({"op": "remove", "path": "/l/0"}),
     ] {
-        let patch = |count| Patch::read(Form::Json, Value::Array(vec![operation.clone(); count])).unwrap();
+        let patch =
+            |count| Patch::read(PatchFormat::Json, Value::Array(vec![operation.clone(); count])).unwrap();
         let error = patch(2_000).apply(&object, &ty).unwrap_err();
         assert_eq!(
             (error.code, error.message.contains("moves more items")),

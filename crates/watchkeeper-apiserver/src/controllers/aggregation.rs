@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    object::Place,
-    objects::{Change, Objects, Written},
+    object::ObjectRef,
+    objects::{Objects, ServerEvent, WriteOutcome},
     queue::Queue,
 };
 use crate::{
@@ -37,11 +37,13 @@ pub(crate) struct Aggregator {
 
 impl Aggregator {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         let is_relevant = match change {
-            Change::Seen(object) | Change::Gone(object) => object.place.is_of(GROUP, KIND),
-            Change::Relisted(kind, _) => kind.group == GROUP && kind.kind == KIND,
-            Change::Kinds | Change::Trusted(_) => false,
+            ServerEvent::Observed(object) | ServerEvent::Deleted(object) => {
+                object.object_ref.is_of(GROUP, KIND)
+            }
+            ServerEvent::Relisted(kind, _) => kind.group == GROUP && kind.kind == KIND,
+            ServerEvent::Kinds | ServerEvent::CertificateAuthority(_) => false,
         };
         if is_relevant {
             self.queue.add(Task::Aggregate);
@@ -65,7 +67,7 @@ impl Aggregator {
 fn aggregate_all(objects: &impl Objects) -> bool {
     let kind = Arc::new(GroupVersionKind::new(GROUP, "v1", KIND));
     let roles: Vec<Value> =
-        objects.list(&kind, None).iter().filter_map(|found| objects.read(&found.place)).collect();
+        objects.list(&kind, None).iter().filter_map(|found| objects.read(&found.object_ref)).collect();
     let aggregated = aggregation::aggregate(&roles);
     let outdated = roles.iter().filter_map(|role| {
         let rules = aggregated.get(role["metadata"]["name"].as_str()?)?;
@@ -73,7 +75,7 @@ fn aggregate_all(objects: &impl Objects) -> bool {
     });
     let mut is_done = true;
     for (metadata, rules) in outdated {
-        let place = Place::new(GROUP, "v1", KIND, "", metadata["name"].as_str().unwrap_or_default());
+        let object_ref = ObjectRef::new(GROUP, "v1", KIND, "", metadata["name"].as_str().unwrap_or_default());
         let rules: Vec<Value> = rules.iter().map(PolicyRule::to_value).collect();
         let configuration = json!({
             "apiVersion": format!("{GROUP}/v1"),
@@ -82,7 +84,8 @@ fn aggregate_all(objects: &impl Objects) -> bool {
             "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
             "rules": rules,
         });
-        is_done &= Written::of(objects.apply(&place, MANAGER, configuration), &place) != Written::Failed;
+        is_done &= WriteOutcome::of(objects.apply(&object_ref, MANAGER, configuration), &object_ref)
+            != WriteOutcome::Failed;
     }
     is_done
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{
     garbage::{Propagation, remove_finalizer},
-    object::{Meta, Place},
-    objects::{Change, Deletion, Objects, Served, Written},
+    object::{Meta, ObjectRef},
+    objects::{Deletion, ListableKind, Objects, ServerEvent, WriteOutcome},
     queue::Queue,
     timestamp,
 };
@@ -27,7 +27,7 @@ const OBJECTS_A_STEP: usize = 64;
 
 /// A definition that is being deleted.
 #[derive(Debug, Default)]
-struct Ending {
+struct TerminatingDefinition {
     /// The group and name of the defined kind; none until the definition has been read.
     defined: Option<(String, String)>,
     /// The objects that remain to be deleted; none until they have been listed.
@@ -38,28 +38,30 @@ struct Ending {
 /// definition, and removes its finalizer once no objects are left. Finalizers of the objects are respected.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    ending: BTreeMap<Box<str>, Ending>,
+    ending: BTreeMap<Box<str>, TerminatingDefinition>,
     queue: Queue<Box<str>>,
 }
 
 impl Definitions {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         match change {
-            Change::Seen(object) if object.place.is_of(GROUP, KIND) => self.take_definition(object),
-            Change::Gone(object) if object.place.is_of(GROUP, KIND) => {
-                self.ending.remove(&object.place.name);
+            ServerEvent::Observed(object) if object.object_ref.is_of(GROUP, KIND) => {
+                self.take_definition(object)
             }
-            Change::Gone(object) => self.enqueue_definition_of(&object.place.kind),
-            Change::Relisted(kind, objects) if kind.group == GROUP && kind.kind == KIND => {
-                let there: HashSet<&str> = objects.iter().map(|object| &*object.place.name).collect();
-                self.ending.retain(|name, _| there.contains(&**name));
+            ServerEvent::Deleted(object) if object.object_ref.is_of(GROUP, KIND) => {
+                self.ending.remove(&object.object_ref.name);
+            }
+            ServerEvent::Deleted(object) => self.enqueue_definition_of(&object.object_ref.kind),
+            ServerEvent::Relisted(kind, objects) if kind.group == GROUP && kind.kind == KIND => {
+                let existing: HashSet<&str> = objects.iter().map(|object| &*object.object_ref.name).collect();
+                self.ending.retain(|name, _| existing.contains(&**name));
                 for object in objects {
                     self.take_definition(object);
                 }
             }
-            Change::Relisted(kind, _) => self.enqueue_definition_of(kind),
-            Change::Seen(_) | Change::Kinds | Change::Trusted(_) => {}
+            ServerEvent::Relisted(kind, _) => self.enqueue_definition_of(kind),
+            ServerEvent::Observed(_) | ServerEvent::Kinds | ServerEvent::CertificateAuthority(_) => {}
         }
     }
 
@@ -70,18 +72,19 @@ impl Definitions {
             self.queue.forget(&name);
             return true;
         };
-        let place = Place::new(GROUP, "v1", KIND, "", &name);
-        let is_ending =
-            |definition: &Value| Meta::of(&place.kind, definition).is_some_and(|meta| is_ending(&meta));
-        let Some(definition) = objects.read(&place).filter(is_ending) else {
+        let object_ref = ObjectRef::new(GROUP, "v1", KIND, "", &name);
+        let is_terminating = |definition: &Value| {
+            Meta::of(&object_ref.kind, definition).is_some_and(|meta| is_terminating(&meta))
+        };
+        let Some(definition) = objects.read(&object_ref).filter(is_terminating) else {
             self.ending.remove(&name);
             self.queue.forget(&name);
             return true;
         };
-        match ending.step(&place, definition, objects) {
-            Progress::Going => self.queue.add(name),
-            Progress::Waiting => self.queue.forget(&name),
-            Progress::Failed => self.queue.retry(name, now),
+        match ending.step(&object_ref, definition, objects) {
+            DeletionProgress::InProgress => self.queue.add(name),
+            DeletionProgress::Waiting => self.queue.forget(&name),
+            DeletionProgress::Failed => self.queue.retry(name, now),
         }
         true
     }
@@ -92,10 +95,10 @@ impl Definitions {
     }
 
     fn take_definition(&mut self, definition: &Meta) {
-        if is_ending(definition) {
-            let name = &definition.place.name;
+        if is_terminating(definition) {
+            let name = &definition.object_ref.name;
             if !self.ending.contains_key(name) {
-                self.ending.insert(name.clone(), Ending::default());
+                self.ending.insert(name.clone(), TerminatingDefinition::default());
                 self.queue.add(name.clone());
             }
         }
@@ -113,17 +116,22 @@ impl Definitions {
 }
 
 /// The progress of the deletion of a definition.
-enum Progress {
+enum DeletionProgress {
     /// More objects remain to be deleted.
-    Going,
+    InProgress,
     /// The deletion waits for finalizers of others.
     Waiting,
     /// A write failed and must be retried.
     Failed,
 }
 
-impl Ending {
-    fn step(&mut self, place: &Place, definition: Value, objects: &impl Objects) -> Progress {
+impl TerminatingDefinition {
+    fn step(
+        &mut self,
+        object_ref: &ObjectRef,
+        definition: Value,
+        objects: &impl Objects,
+    ) -> DeletionProgress {
         let text =
             |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let defined = self.defined.insert((text("/spec/group"), text("/spec/names/kind")));
@@ -133,27 +141,27 @@ impl Ending {
             .find(|served| (&served.kind.group, &served.kind.kind) == (&defined.0, &defined.1));
         let Some(served) = served.filter(|_| is_established(&definition)) else {
             let condition = ("False", "NeverEstablished", "resource was never established");
-            return finish(place, definition, condition, objects);
+            return finish(object_ref, definition, condition, objects);
         };
         if self.pass.is_none() {
             let condition = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
-            match write_condition(place, definition.clone(), condition, objects) {
-                Some(Written::Done) => return Progress::Going,
-                Some(Written::Absent) => return Progress::Waiting,
-                Some(Written::Failed) => return Progress::Failed,
+            match write_condition(object_ref, definition.clone(), condition, objects) {
+                Some(WriteOutcome::Done) => return DeletionProgress::InProgress,
+                Some(WriteOutcome::Absent) => return DeletionProgress::Waiting,
+                Some(WriteOutcome::Failed) => return DeletionProgress::Failed,
                 None => self.pass = Some(objects.list(&served.kind, None).into()),
             }
         }
-        self.delete_some(place, definition, &served, objects)
+        self.delete_some(object_ref, definition, &served, objects)
     }
 
     fn delete_some(
         &mut self,
-        place: &Place,
+        object_ref: &ObjectRef,
         definition: Value,
-        served: &Served,
+        served: &ListableKind,
         objects: &impl Objects,
-    ) -> Progress {
+    ) -> DeletionProgress {
         let mut refusal = None;
         if let Some(pass) = &mut self.pass {
             for item in pass.drain(..pass.len().min(OBJECTS_A_STEP)).filter(|item| !item.is_being_deleted()) {
@@ -163,7 +171,7 @@ impl Ending {
                     propagation: Propagation::Background,
                     is_immediate: false,
                 };
-                match objects.delete(&item.place, &deletion) {
+                match objects.delete(&item.object_ref, &deletion) {
                     Err(error) if error.code != 404 && error.reason != "Conflict" => {
                         refusal = Some(error.message);
                     }
@@ -171,59 +179,64 @@ impl Ending {
                 }
             }
             if !pass.is_empty() && refusal.is_none() {
-                return Progress::Going;
+                return DeletionProgress::InProgress;
             }
         }
         self.pass = None;
         if let Some(refusal) = refusal {
             let message = format!("could not issue all deletes: {refusal}");
-            let _ = write_condition(place, definition, ("True", "InstanceDeletionFailed", &message), objects);
-            return Progress::Failed;
+            let _ = write_condition(
+                object_ref,
+                definition,
+                ("True", "InstanceDeletionFailed", &message),
+                objects,
+            );
+            return DeletionProgress::Failed;
         }
         if objects.count(&served.kind) == 0 {
             let condition = ("False", "InstanceDeletionCompleted", "removed all instances");
-            return finish(place, definition, condition, objects);
+            return finish(object_ref, definition, condition, objects);
         }
-        Progress::Waiting
+        DeletionProgress::Waiting
     }
 }
 
-fn is_ending(definition: &Meta) -> bool {
+fn is_terminating(definition: &Meta) -> bool {
     definition.is_being_deleted() && definition.has_finalizer(CLEANUP_FINALIZER)
 }
 
 /// Writes the final condition to the status, then removes the finalizer of the definition.
 fn finish(
-    place: &Place,
+    object_ref: &ObjectRef,
     definition: Value,
     condition: (&str, &str, &str),
     objects: &impl Objects,
-) -> Progress {
-    if write_condition(place, definition, condition, objects) == Some(Written::Failed) {
-        return Progress::Failed;
+) -> DeletionProgress {
+    if write_condition(object_ref, definition, condition, objects) == Some(WriteOutcome::Failed) {
+        return DeletionProgress::Failed;
     }
-    let Some(mut definition) = objects.read(place) else { return Progress::Waiting };
+    let Some(mut definition) = objects.read(object_ref) else { return DeletionProgress::Waiting };
     if let Some(metadata) = definition.get_mut("metadata") {
         remove_finalizer(metadata, CLEANUP_FINALIZER);
     }
-    match Written::of(objects.replace(place, Part::Main, definition), place) {
-        Written::Failed => Progress::Failed,
-        Written::Done | Written::Absent => Progress::Waiting,
+    match WriteOutcome::of(objects.replace(object_ref, Part::Main, definition), object_ref) {
+        WriteOutcome::Failed => DeletionProgress::Failed,
+        WriteOutcome::Done | WriteOutcome::Absent => DeletionProgress::Waiting,
     }
 }
 
 /// Writes the condition `Terminating`. Returns none if the condition is already up to date.
 fn write_condition(
-    place: &Place,
+    object_ref: &ObjectRef,
     mut definition: Value,
     (status, reason, message): (&str, &str, &str),
     objects: &impl Objects,
-) -> Option<Written> {
+) -> Option<WriteOutcome> {
     let members = definition.as_object_mut()?.entry("status").or_insert_with(|| json!({})).as_object_mut()?;
     let conditions = members.entry("conditions").or_insert_with(|| json!([])).as_array_mut()?;
     let known =
         conditions.iter().position(|known| known.get("type").is_some_and(|kind| kind == "Terminating"));
-    let old = known.and_then(|place| conditions.get(place)).cloned().unwrap_or_default();
+    let old = known.and_then(|index| conditions.get(index)).cloned().unwrap_or_default();
     let says = |member: &str, text: &str| old.get(member).is_some_and(|value| value == text);
     if says("status", status) && says("reason", reason) && says("message", message) {
         return None;
@@ -236,9 +249,9 @@ fn write_condition(
         "reason": reason,
         "message": message,
     });
-    match known.and_then(|place| conditions.get_mut(place)) {
+    match known.and_then(|index| conditions.get_mut(index)) {
         Some(known) => *known = condition,
         None => conditions.push(condition),
     }
-    Some(Written::of(objects.replace(place, Part::Subresource("status"), definition), place))
+    Some(WriteOutcome::of(objects.replace(object_ref, Part::Subresource("status"), definition), object_ref))
 }

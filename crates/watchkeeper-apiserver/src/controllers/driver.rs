@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     Controllers,
-    objects::{Change, Objects},
+    objects::{Objects, ServerEvent},
 };
 use crate::Clock;
 
@@ -21,12 +21,12 @@ pub(crate) trait Feed {
     /// Waits until changes may be available to [take](Feed::take). Returns false if no more changes can occur.
     async fn wait(&mut self) -> bool;
     /// Appends the changes since the last call to `changes`, in order.
-    fn take(&mut self, changes: &mut Vec<Change>);
+    fn take(&mut self, changes: &mut Vec<ServerEvent>);
 }
 
 /// Runs `step` without delaying requests: on a multi-threaded runtime, the other tasks of this thread move to another thread
 /// first. Without `may_be_long` this is not worth its cost.
-fn beside_others<T>(may_be_long: bool, step: impl FnOnce() -> T) -> T {
+fn yield_to_others<T>(may_be_long: bool, step: impl FnOnce() -> T) -> T {
     let is_multi_thread =
         Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
     if may_be_long && is_multi_thread { tokio::task::block_in_place(step) } else { step() }
@@ -51,7 +51,7 @@ pub(crate) async fn run(
         changes.drain(..).for_each(|change| controllers.take(&change));
         let now = clock.now().saturating_sub(start);
         let is_due = controllers.next_due() == Some(Duration::ZERO);
-        if beside_others(is_due, || controllers.step(now, objects)) {
+        if yield_to_others(is_due, || controllers.step(now, objects)) {
             steps += 1;
             if steps % STEPS_IN_A_ROW == 0 {
                 tokio::task::yield_now().await;

@@ -7,11 +7,11 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{driver::Feed, object::Meta, objects::Change as ObjectChange, server::stored_kinds};
+use super::{driver::Feed, object::Meta, objects::ServerEvent, server::stored_kinds};
 use crate::{
     http::Api,
     kinds::GroupVersionKind,
-    storage::{Change, Event, Log, Position, Query},
+    storage::{Event, EventType, Log, Position, Query},
 };
 
 /// The changes of all tables, merged into one sequence.
@@ -86,7 +86,7 @@ impl StoreFeed {
     }
 
     /// Lists the tables that have no position. Returns the newest listed version.
-    fn list(&mut self, changes: &mut Vec<ObjectChange>) -> u64 {
+    fn list(&mut self, changes: &mut Vec<ServerEvent>) -> u64 {
         let rest = &self.api.rest;
         let mut newest = 0;
         for (table, reader) in self.tables.iter_mut().filter(|(_, reader)| reader.position.is_none()) {
@@ -96,7 +96,7 @@ impl StoreFeed {
             reader.events.clear();
             reader.position = reader.log.position_after(page.version).ok();
             let objects = page.objects.iter().map(|object| Meta::of_stored(&reader.kind, object)).collect();
-            changes.push(ObjectChange::Relisted(Arc::clone(&reader.kind), objects));
+            changes.push(ServerEvent::Relisted(Arc::clone(&reader.kind), objects));
         }
         newest
     }
@@ -118,14 +118,14 @@ impl StoreFeed {
     }
 
     /// Delivers the events up to `version`, in the order of their versions.
-    fn deliver(&mut self, version: u64, changes: &mut Vec<ObjectChange>) {
+    fn deliver(&mut self, version: u64, changes: &mut Vec<ServerEvent>) {
         let mut events = Vec::new();
         for reader in self.tables.values_mut() {
             while let Some(event) = reader.events.pop_front_if(|event| event.version <= version) {
                 let meta = Meta::of_stored(&reader.kind, &event.object);
                 let change = match event.change {
-                    Change::Added | Change::Modified => ObjectChange::Seen(meta),
-                    Change::Deleted => ObjectChange::Gone(meta),
+                    EventType::Added | EventType::Modified => ServerEvent::Observed(meta),
+                    EventType::Deleted => ServerEvent::Deleted(meta),
                 };
                 events.push((event.version, change));
             }
@@ -146,11 +146,11 @@ impl Feed for StoreFeed {
         }
     }
 
-    fn take(&mut self, changes: &mut Vec<ObjectChange>) {
+    fn take(&mut self, changes: &mut Vec<ServerEvent>) {
         let trusted = Arc::clone(&self.trusted.borrow());
         if trusted != self.delivered_trusted {
             self.delivered_trusted = Arc::clone(&trusted);
-            changes.push(ObjectChange::Trusted(trusted));
+            changes.push(ServerEvent::CertificateAuthority(trusted));
         }
         let has_new_kinds = self.update_kinds();
         let mut version = self.api.rest.store.version();
@@ -164,7 +164,7 @@ impl Feed for StoreFeed {
         self.deliver(version, changes);
         self.tables.retain(|_, reader| !reader.is_leaving || !reader.events.is_empty());
         if has_new_kinds {
-            changes.push(ObjectChange::Kinds);
+            changes.push(ServerEvent::Kinds);
         }
     }
 }

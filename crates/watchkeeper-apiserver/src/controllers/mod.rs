@@ -5,7 +5,7 @@
 //! | [`object`] | the metadata that controllers use |
 //! | [`objects`] | the interface of controllers to the server: reads, writes, changes |
 //! | [`queue`] | a deduplicating work queue with delays |
-//! | [`garbage`] | deletion of objects whose owners are gone |
+//! | [`garbage`] | deletion of objects whose owners no longer exist |
 //! | [`namespaces`] | deletion of namespaces with their content |
 //! | [`definitions`] | deletion of custom resource definitions with their objects |
 //! | [`aggregation`] | rules of aggregated cluster roles |
@@ -24,7 +24,7 @@ mod driver;
 mod feed;
 mod garbage;
 #[cfg(test)]
-mod memory;
+mod in_memory_server;
 mod namespaces;
 mod object;
 mod objects;
@@ -43,7 +43,7 @@ use self::{
     definitions::Definitions,
     garbage::Collector,
     namespaces::Namespaces,
-    objects::{Change, Objects},
+    objects::{Objects, ServerEvent},
     provision::Provisioner,
 };
 
@@ -80,7 +80,7 @@ impl Controllers {
     }
 
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         if let Some(collector) = &mut self.collector {
             collector.take(change);
         }

@@ -17,7 +17,7 @@ pub(crate) const ORPHAN: &str = "orphan";
 
 /// The location of an object. The namespace is empty for cluster-scoped kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ObjectRef {
     /// The kind; shared, because many objects have the same kind.
     pub(crate) kind: Arc<GroupVersionKind>,
     /// The namespace of the object.
@@ -45,7 +45,7 @@ pub(crate) struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meta {
     /// The location of the object.
-    pub(crate) place: Place,
+    pub(crate) object_ref: ObjectRef,
     /// The uid of the object.
     pub(crate) uid: Uid,
     /// The resourceVersion of this state of the object.
@@ -60,17 +60,17 @@ pub(crate) struct Meta {
 
 /// The dependents that an object waits for between its deletion request and its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum DependentWait {
     /// The object is not being deleted, or does not wait for dependents.
     Nothing,
     /// The object waits until its blocking dependents are deleted.
-    DependentsGone,
+    DependentsDeleted,
     /// The object waits until its dependents are orphaned.
     DependentsOrphaned,
 }
 
-impl Place {
-    /// Creates the place of an object.
+impl ObjectRef {
+    /// Creates a reference to an object.
     pub(crate) fn new(group: &str, version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let kind =
             GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
@@ -96,7 +96,7 @@ impl Meta {
         let text = |member: &str| metadata.get(member).and_then(Value::as_str);
         let list = |member: &str| metadata.get(member).and_then(Value::as_array).into_iter().flatten();
         Some(Self {
-            place: Place {
+            object_ref: ObjectRef {
                 kind: Arc::clone(kind),
                 namespace: text("namespace").unwrap_or_default().into(),
                 name: text("name")?.into(),
@@ -115,7 +115,7 @@ impl Meta {
         // Stored metadata always parses. The fallback, an object without owners, is safe because no controller acts on it.
         let read: StoredMetadata = content.metadata().unwrap_or_default();
         Self {
-            place: Place {
+            object_ref: ObjectRef {
                 kind: Arc::clone(kind),
                 namespace: content.namespace.clone(),
                 name: content.name.clone(),
@@ -139,15 +139,15 @@ impl Meta {
     }
 
     /// Returns the dependents that the object waits for. Orphaning precedes deleting.
-    pub(crate) fn waits_for(&self) -> Wait {
+    pub(crate) fn waits_for(&self) -> DependentWait {
         if !self.is_being_deleted() {
-            Wait::Nothing
+            DependentWait::Nothing
         } else if self.has_finalizer(ORPHAN) {
-            Wait::DependentsOrphaned
+            DependentWait::DependentsOrphaned
         } else if self.has_finalizer(FOREGROUND) {
-            Wait::DependentsGone
+            DependentWait::DependentsDeleted
         } else {
-            Wait::Nothing
+            DependentWait::Nothing
         }
     }
 
@@ -155,10 +155,10 @@ impl Meta {
     pub(crate) fn is_named_by(&self, owner: &Owner, namespace: &str) -> bool {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         owner.uid == self.uid
-            && owner.name == self.place.name
-            && *owner.kind == *self.place.kind.kind
-            && group == self.place.kind.group
-            && (self.place.namespace.is_empty() || *self.place.namespace == *namespace)
+            && owner.name == self.object_ref.name
+            && *owner.kind == *self.object_ref.kind.kind
+            && group == self.object_ref.kind.group
+            && (self.object_ref.namespace.is_empty() || *self.object_ref.namespace == *namespace)
     }
 }
 

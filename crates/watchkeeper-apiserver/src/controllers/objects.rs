@@ -5,14 +5,14 @@ use std::{sync::Arc, time::SystemTime};
 use serde_json::Value;
 
 use super::{
-    garbage::{Live, Propagation},
-    object::{Meta, Place, Uid},
+    garbage::{LiveReads, Propagation},
+    object::{Meta, ObjectRef, Uid},
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
 /// A kind whose objects can be listed and deleted, in its storage version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Served {
+pub(crate) struct ListableKind {
     /// The kind in its storage version.
     pub(crate) kind: Arc<GroupVersionKind>,
     /// The path name (plural).
@@ -36,23 +36,23 @@ pub(crate) struct Deletion {
 
 /// The server's objects, with the rules that apply to every client: defaults, validation, finalizers, optimistic
 /// concurrency. A read returns the state stored at that moment.
-pub(crate) trait Objects: Live {
+pub(crate) trait Objects: LiveReads {
     /// Returns the served kinds, each once.
-    fn kinds(&self) -> Vec<Served>;
+    fn kinds(&self) -> Vec<ListableKind>;
     /// Returns the objects of a kind, in one namespace or in all.
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta>;
     /// Returns the number of objects of a kind.
     fn count(&self, kind: &Arc<GroupVersionKind>) -> usize;
-    /// Returns the complete object at `place`.
-    fn read(&self, place: &Place) -> Option<Value>;
+    /// Returns the complete object at `object_ref`.
+    fn read(&self, object_ref: &ObjectRef) -> Option<Value>;
     /// Creates an object.
-    fn create(&self, place: &Place, object: Value) -> Result<(), ApiError>;
+    fn create(&self, object_ref: &ObjectRef, object: Value) -> Result<(), ApiError>;
     /// Replaces a part of an object. `object` carries the resourceVersion it was read with.
-    fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError>;
+    fn replace(&self, object_ref: &ObjectRef, part: Part<'_>, object: Value) -> Result<(), ApiError>;
     /// Applies a configuration as `manager`, taking its fields over from other managers.
-    fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError>;
+    fn apply(&self, object_ref: &ObjectRef, manager: &str, configuration: Value) -> Result<(), ApiError>;
     /// Deletes an object.
-    fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError>;
+    fn delete(&self, object_ref: &ObjectRef, deletion: &Deletion) -> Result<(), ApiError>;
     /// Restores the objects that the server publishes about itself. Returns false if this must be retried.
     fn publish(&self) -> bool;
     /// Returns the date.
@@ -61,22 +61,22 @@ pub(crate) trait Objects: Live {
 
 /// A change of an object or of the server.
 #[derive(Debug, Clone)]
-pub(crate) enum Change {
+pub(crate) enum ServerEvent {
     /// An object was created or changed.
-    Seen(Meta),
+    Observed(Meta),
     /// An object was deleted. Carries the last state.
-    Gone(Meta),
+    Deleted(Meta),
     /// The history of a kind was trimmed before it was read. Carries the current objects of the kind.
     Relisted(Arc<GroupVersionKind>, Vec<Meta>),
     /// The served kinds changed.
     Kinds,
     /// The certificate authorities of the server changed. Carries them in PEM.
-    Trusted(Arc<str>),
+    CertificateAuthority(Arc<str>),
 }
 
 /// The result of a controller's write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteOutcome {
     /// The write succeeded.
     Done,
     /// The object does not exist, or another object has its name.
@@ -85,19 +85,19 @@ pub(crate) enum Written {
     Failed,
 }
 
-impl Written {
+impl WriteOutcome {
     /// Maps the response of a write to its result. A rejection is logged, because the server's own controllers do not expect
     /// any.
-    pub(crate) fn of(answer: Result<(), ApiError>, place: &Place) -> Self {
-        match answer {
+    pub(crate) fn of(result: Result<(), ApiError>, object_ref: &ObjectRef) -> Self {
+        match result {
             Ok(()) => Self::Done,
             Err(error) if error.code == 404 => Self::Absent,
             Err(error) if error.reason == "Conflict" => Self::Failed,
             Err(error) => {
                 tracing::debug!(
-                    kind = place.kind.kind,
-                    namespace = &*place.namespace,
-                    name = &*place.name,
+                    kind = object_ref.kind.kind,
+                    namespace = &*object_ref.namespace,
+                    name = &*object_ref.name,
                     reason = error.reason,
                     code = error.code,
                     "controller write rejected; retrying",

@@ -6,11 +6,11 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    object::Place,
-    objects::{Change, Objects, Written},
+    object::ObjectRef,
+    objects::{Objects, ServerEvent, WriteOutcome},
     queue::Queue,
 };
-use crate::{rest::own_service, strategy::Part};
+use crate::{rest::kubernetes_service, strategy::Part};
 
 /// The system namespaces.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -40,7 +40,7 @@ enum Task {
 pub(crate) struct Provisioner {
     /// Whether namespaces get default objects. If false, only the system namespaces are created.
     has_defaults: bool,
-    /// The certificate authorities with which pods verify the server, once they are known.
+    /// The certificate authorities with which pods verify the server; none until the server listens with TLS.
     certificate: Option<Arc<str>>,
     queue: Queue<Task>,
 }
@@ -54,43 +54,50 @@ impl Provisioner {
     }
 
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         match change {
-            Change::Seen(object) if object.place.is_of("", "Namespace") => {
+            ServerEvent::Observed(object) if object.object_ref.is_of("", "Namespace") => {
                 if !object.is_being_deleted() {
-                    self.enqueue(&object.place.name);
+                    self.enqueue(&object.object_ref.name);
                 }
             }
-            Change::Gone(object) if object.place.is_of("", "Namespace") => {
-                if let Some(name) = SYSTEM_NAMESPACES.into_iter().find(|name| **name == *object.place.name) {
+            ServerEvent::Deleted(object) if object.object_ref.is_of("", "Namespace") => {
+                if let Some(name) =
+                    SYSTEM_NAMESPACES.into_iter().find(|name| **name == *object.object_ref.name)
+                {
                     self.queue.add(Task::Create(name));
                 }
             }
-            Change::Seen(object) | Change::Gone(object) if is_own(&object.place) => {
+            ServerEvent::Observed(object) | ServerEvent::Deleted(object) if is_own(&object.object_ref) => {
                 self.queue.add(Task::Publish);
             }
-            Change::Gone(object) if is_service_account(&object.place) => {
-                self.enqueue(&object.place.namespace);
+            ServerEvent::Deleted(object) if is_service_account(&object.object_ref) => {
+                self.enqueue(&object.object_ref.namespace);
             }
-            Change::Seen(object) | Change::Gone(object) if is_root_certificate(&object.place) => {
-                self.enqueue(&object.place.namespace);
+            ServerEvent::Observed(object) | ServerEvent::Deleted(object)
+                if is_root_certificate(&object.object_ref) =>
+            {
+                self.enqueue(&object.object_ref.namespace);
             }
-            // A relist does not tell which objects are missing, so all namespaces are checked.
-            Change::Relisted(kind, _)
+            // A relist does not contain the missing objects, so all namespaces are checked.
+            ServerEvent::Relisted(kind, _)
                 if kind.group.is_empty()
                     && matches!(kind.kind.as_str(), "Namespace" | "ServiceAccount" | "ConfigMap") =>
             {
                 self.create_all();
                 self.queue.add(Task::ProvisionAll);
             }
-            Change::Relisted(kind, _) if is_published_kind(&kind.group, &kind.kind) => {
+            ServerEvent::Relisted(kind, _) if is_published_kind(&kind.group, &kind.kind) => {
                 self.queue.add(Task::Publish);
             }
-            Change::Trusted(certificate) => {
+            ServerEvent::CertificateAuthority(certificate) => {
                 self.certificate = Some(Arc::clone(certificate));
                 self.queue.add(Task::ProvisionAll);
             }
-            Change::Seen(_) | Change::Gone(_) | Change::Relisted(..) | Change::Kinds => {}
+            ServerEvent::Observed(_)
+            | ServerEvent::Deleted(_)
+            | ServerEvent::Relisted(..)
+            | ServerEvent::Kinds => {}
         }
     }
 
@@ -102,8 +109,8 @@ impl Provisioner {
             Task::Provision(name) => self.provision(name, objects),
             Task::Publish => objects.publish(),
             Task::ProvisionAll => {
-                for namespace in objects.list(&Place::new("", "v1", "Namespace", "", "").kind, None) {
-                    self.enqueue(&namespace.place.name);
+                for namespace in objects.list(&ObjectRef::new("", "v1", "Namespace", "", "").kind, None) {
+                    self.enqueue(&namespace.object_ref.name);
                 }
                 true
             }
@@ -135,16 +142,16 @@ impl Provisioner {
                 && namespace.pointer("/status/phase").is_none_or(|phase| phase == "Active")
         };
         if !objects
-            .read(&Place::new("", "v1", "Namespace", "", namespace))
+            .read(&ObjectRef::new("", "v1", "Namespace", "", namespace))
             .is_some_and(|found| is_active(&found))
         {
             return true;
         }
-        let account = Place::new("", "v1", "ServiceAccount", namespace, SERVICE_ACCOUNT);
+        let account = ObjectRef::new("", "v1", "ServiceAccount", namespace, SERVICE_ACCOUNT);
         let has_account = objects.object(&account).is_some() || create(&account, json!({}), objects);
         let has_certificate = self.certificate.as_ref().is_none_or(|certificate| {
-            let place = Place::new("", "v1", "ConfigMap", namespace, ROOT_CERTIFICATE);
-            publish(&place, certificate, objects)
+            let object_ref = ObjectRef::new("", "v1", "ConfigMap", namespace, ROOT_CERTIFICATE);
+            publish(&object_ref, certificate, objects)
         });
         has_account && has_certificate
     }
@@ -160,52 +167,56 @@ fn is_published_kind(group: &str, kind: &str) -> bool {
 }
 
 /// Returns whether an object is one of the objects that the server publishes about itself.
-fn is_own(place: &Place) -> bool {
-    &*place.name == own_service::NAME
-        && (place.namespace.is_empty() || &*place.namespace == own_service::NAMESPACE)
-        && is_published_kind(&place.kind.group, &place.kind.kind)
+fn is_own(object_ref: &ObjectRef) -> bool {
+    &*object_ref.name == kubernetes_service::NAME
+        && (object_ref.namespace.is_empty() || &*object_ref.namespace == kubernetes_service::NAMESPACE)
+        && is_published_kind(&object_ref.kind.group, &object_ref.kind.kind)
 }
 
-fn is_service_account(place: &Place) -> bool {
-    &*place.name == SERVICE_ACCOUNT && place.is_of("", "ServiceAccount")
+fn is_service_account(object_ref: &ObjectRef) -> bool {
+    &*object_ref.name == SERVICE_ACCOUNT && object_ref.is_of("", "ServiceAccount")
 }
 
-fn is_root_certificate(place: &Place) -> bool {
-    &*place.name == ROOT_CERTIFICATE && place.is_of("", "ConfigMap")
+fn is_root_certificate(object_ref: &ObjectRef) -> bool {
+    &*object_ref.name == ROOT_CERTIFICATE && object_ref.is_of("", "ConfigMap")
 }
 
 fn create_namespace(name: &str, objects: &impl Objects) -> bool {
-    let place = Place::new("", "v1", "Namespace", "", name);
-    objects.object(&place).is_some() || create(&place, json!({}), objects)
+    let object_ref = ObjectRef::new("", "v1", "Namespace", "", name);
+    objects.object(&object_ref).is_some() || create(&object_ref, json!({}), objects)
 }
 
 /// Creates an object with these members. Returns false if the write must be retried.
-fn create(place: &Place, mut object: Value, objects: &impl Objects) -> bool {
-    let kind = &place.kind;
+fn create(object_ref: &ObjectRef, mut object: Value, objects: &impl Objects) -> bool {
+    let kind = &object_ref.kind;
     let group_version =
         if kind.group.is_empty() { kind.version.clone() } else { format!("{}/{}", kind.group, kind.version) };
     object["apiVersion"] = group_version.into();
     object["kind"] = kind.kind.as_str().into();
-    object["metadata"]["name"] = (*place.name).into();
-    if !place.namespace.is_empty() {
-        object["metadata"]["namespace"] = (*place.namespace).into();
+    object["metadata"]["name"] = (*object_ref.name).into();
+    if !object_ref.namespace.is_empty() {
+        object["metadata"]["namespace"] = (*object_ref.namespace).into();
     }
-    match objects.create(place, object) {
+    match objects.create(object_ref, object) {
         // Forbidden: the deletion of the namespace has begun in the meantime.
         Err(error) if error.reason == "AlreadyExists" || error.code == 403 => true,
-        answer => Written::of(answer, place) != Written::Failed,
+        result => WriteOutcome::of(result, object_ref) != WriteOutcome::Failed,
     }
 }
 
-fn publish(place: &Place, certificate: &str, objects: &impl Objects) -> bool {
+fn publish(object_ref: &ObjectRef, certificate: &str, objects: &impl Objects) -> bool {
     let data = json!({ "ca.crt": certificate });
-    let Some(mut found) = objects.read(place) else {
+    let Some(mut found) = objects.read(object_ref) else {
         let annotations = json!({ DESCRIPTION_ANNOTATION: DESCRIPTION });
-        return create(place, json!({ "metadata": { "annotations": annotations }, "data": data }), objects);
+        return create(
+            object_ref,
+            json!({ "metadata": { "annotations": annotations }, "data": data }),
+            objects,
+        );
     };
     if found.get("data") == Some(&data) {
         return true;
     }
     found["data"] = data;
-    Written::of(objects.replace(place, Part::Main, found), place) != Written::Failed
+    WriteOutcome::of(objects.replace(object_ref, Part::Main, found), object_ref) != WriteOutcome::Failed
 }

@@ -115,7 +115,7 @@ mod tests {
     const START: Duration = Duration::ZERO;
 
     #[test]
-    fn a_key_waits_once_and_in_order() {
+    fn a_key_is_queued_once_and_in_order() {
         let mut queue = Queue::default();
         for key in ["b", "a", "b"] {
             queue.add(key);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_key_waits_longer_each_time_until_it_is_forgotten() {
+    fn the_backoff_of_a_failing_key_grows_until_it_is_forgotten() {
         let mut queue = Queue::default();
         let mut waits = Vec::new();
         let mut now = START;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_added_no_longer_comes_later() {
+    fn adding_a_key_cancels_its_delayed_requeue() {
         let mut queue = Queue::default();
         queue.add_at("a", Duration::from_secs(3));
         queue.add_at("a", Duration::from_secs(2));

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::{
-    garbage::{Live, OwnerLookup, Propagation},
-    object::{Meta, Owner, Place},
-    objects::{Deletion, Objects, Served},
+    garbage::{LiveReads, OwnerLookup, Propagation},
+    object::{Meta, ObjectRef, Owner},
+    objects::{Deletion, ListableKind, Objects},
 };
 use crate::{
     kinds::{GroupVersionKind, Kind, Kinds},
@@ -33,7 +33,7 @@ pub(super) fn stored_kinds(kinds: &Kinds) -> BTreeMap<String, Arc<Kind>> {
     tables
 }
 
-/// Returns the served kind of a place. If that version is not served, returns another version or, if none is served, the
+/// Returns the served kind of a reference. If that version is not served, returns another version or, if none is served, the
 /// kind as stored.
 fn kind_of(kinds: &Kinds, kind: &GroupVersionKind) -> Option<Arc<Kind>> {
     let in_any_version = || {
@@ -45,28 +45,28 @@ fn kind_of(kinds: &Kinds, kind: &GroupVersionKind) -> Option<Arc<Kind>> {
 }
 
 impl Rest {
-    fn request(&self, place: &Place, body: &Value) -> Result<Request, ApiError> {
+    fn request(&self, object_ref: &ObjectRef, body: &Value) -> Result<Request, ApiError> {
         let kinds = self.registry.kinds();
-        let kind = kind_of(&kinds, &place.kind).ok_or_else(|| {
-            ApiError::new(404, "NotFound", format!("the server serves no kind {:?}", place.kind.kind))
+        let kind = kind_of(&kinds, &object_ref.kind).ok_or_else(|| {
+            ApiError::new(404, "NotFound", format!("the server serves no kind {:?}", object_ref.kind.kind))
         })?;
         Ok(Request {
             content_type: Some("application/json".to_owned()),
             body: body.to_string().into(),
             user_agent: Some(MANAGER.to_owned()),
-            ..Request::internal(kind, kinds, &place.namespace, &place.name)
+            ..Request::internal(kind, kinds, &object_ref.namespace, &object_ref.name)
         })
     }
 
-    fn stored(&self, kind: &Kind, place: &Place) -> Option<Arc<Object>> {
-        self.store.get(&table_of(kind), &key_of(&place.namespace, &place.name))
+    fn stored(&self, kind: &Kind, object_ref: &ObjectRef) -> Option<Arc<Object>> {
+        self.store.get(&table_of(kind), &key_of(&object_ref.namespace, &object_ref.name))
     }
 }
 
-impl Live for Rest {
-    fn object(&self, place: &Place) -> Option<Meta> {
-        let kind = kind_of(&self.registry.kinds(), &place.kind)?;
-        Some(Meta::of_stored(&place.kind, &*self.stored(&kind, place)?))
+impl LiveReads for Rest {
+    fn object(&self, object_ref: &ObjectRef) -> Option<Meta> {
+        let kind = kind_of(&self.registry.kinds(), &object_ref.kind)?;
+        Some(Meta::of_stored(&object_ref.kind, &*self.stored(&kind, object_ref)?))
     }
 
     fn owner(&self, owner: &Owner, namespace: &str) -> OwnerLookup {
@@ -77,7 +77,7 @@ impl Live for Rest {
             return OwnerLookup::NotServed;
         };
         if kind.is_namespaced && namespace.is_empty() {
-            return OwnerLookup::OutOfReach;
+            return OwnerLookup::InvalidScope;
         }
         let namespace = if kind.is_namespaced { namespace } else { "" };
         match self.store.get(&table_of(kind), &key_of(namespace, &owner.name)) {
@@ -88,8 +88,8 @@ impl Live for Rest {
 }
 
 impl Objects for Rest {
-    fn kinds(&self) -> Vec<Served> {
-        let served = |kind: Arc<Kind>| Served {
+    fn kinds(&self) -> Vec<ListableKind> {
+        let served = |kind: Arc<Kind>| ListableKind {
             kind: Arc::new(kind.gvk.clone()),
             plural: kind.plural.as_str().into(),
             is_namespaced: kind.is_namespaced,
@@ -112,31 +112,31 @@ impl Objects for Rest {
         kind_of(&self.registry.kinds(), kind).map_or(0, |kind| self.store.count(&table_of(&kind)))
     }
 
-    fn read(&self, place: &Place) -> Option<Value> {
+    fn read(&self, object_ref: &ObjectRef) -> Option<Value> {
         let kinds = self.registry.kinds();
-        let kind = kind_of(&kinds, &place.kind)?;
-        let object = self.stored(&kind, place)?;
-        Some(stored::Served::new(&kind, &kinds).object(&object))
+        let kind = kind_of(&kinds, &object_ref.kind)?;
+        let object = self.stored(&kind, object_ref)?;
+        Some(stored::ServedKind::new(&kind, &kinds).object(&object))
     }
 
-    fn create(&self, place: &Place, object: Value) -> Result<(), ApiError> {
-        self.create(&self.request(place, &object)?).map(|_| ())
+    fn create(&self, object_ref: &ObjectRef, object: Value) -> Result<(), ApiError> {
+        self.create(&self.request(object_ref, &object)?).map(|_| ())
     }
 
-    fn replace(&self, place: &Place, part: Part<'_>, object: Value) -> Result<(), ApiError> {
-        self.update(&self.request(place, &object)?, part).map(|_| ())
+    fn replace(&self, object_ref: &ObjectRef, part: Part<'_>, object: Value) -> Result<(), ApiError> {
+        self.update(&self.request(object_ref, &object)?, part).map(|_| ())
     }
 
-    fn apply(&self, place: &Place, manager: &str, configuration: Value) -> Result<(), ApiError> {
+    fn apply(&self, object_ref: &ObjectRef, manager: &str, configuration: Value) -> Result<(), ApiError> {
         let request = Request {
             content_type: Some("application/apply-patch+yaml".to_owned()),
             parameters: Parameters::parse(Some(&format!("fieldManager={manager}&force=true"))),
-            ..self.request(place, &configuration)?
+            ..self.request(object_ref, &configuration)?
         };
         self.patch(&request, Part::Main).map(|_| ())
     }
 
-    fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError> {
+    fn delete(&self, object_ref: &ObjectRef, deletion: &Deletion) -> Result<(), ApiError> {
         let propagation = match deletion.propagation {
             Propagation::Background => "Background",
             Propagation::Foreground => "Foreground",
@@ -154,7 +154,7 @@ impl Objects for Rest {
         if deletion.is_immediate {
             options["gracePeriodSeconds"] = 0.into();
         }
-        self.delete(&self.request(place, &options)?).map(|_| ())
+        self.delete(&self.request(object_ref, &options)?).map(|_| ())
     }
 
     fn publish(&self) -> bool {

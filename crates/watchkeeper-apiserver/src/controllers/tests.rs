@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use super::{
     ControllerOptions, Controllers,
     driver::{self, Feed},
-    garbage::{Live, Propagation},
-    memory::{World, config_map, reference},
-    object::Place,
-    objects::{Change, Objects},
+    garbage::{LiveReads, Propagation},
+    in_memory_server::{InMemoryServer, config_map, reference},
+    object::ObjectRef,
+    objects::{Objects, ServerEvent},
 };
 use crate::{Clock, TokioClock};
 
@@ -23,30 +23,30 @@ fn all_controllers() -> Controllers {
 }
 
 /// Delivers every change and runs every step. The date advances to the next due time, as long as that is near.
-fn settle(controllers: &mut Controllers, world: &World) {
+fn settle(controllers: &mut Controllers, server: &InMemoryServer) {
     const PATIENCE: Duration = Duration::from_mins(5);
     let mut now = Duration::ZERO;
     for _ in 0..20_000 {
-        world.take_changes().iter().for_each(|change| controllers.take(change));
-        if !controllers.step(now, world) {
+        server.take_changes().iter().for_each(|change| controllers.take(change));
+        if !controllers.step(now, server) {
             match controllers.next_due() {
                 Some(due) if due < PATIENCE => {
-                    world.advance(due.saturating_sub(now));
+                    server.advance(due.saturating_sub(now));
                     now = now.max(due);
                 }
                 _ => return,
             }
         }
     }
-    panic!("they do not come to rest: {controllers:#?}");
+    panic!("the controllers do not converge: {controllers:#?}");
 }
 
-fn namespace(name: &str) -> Place {
-    Place::new("", "v1", "Namespace", "", name)
+fn namespace(name: &str) -> ObjectRef {
+    ObjectRef::new("", "v1", "Namespace", "", name)
 }
 
-fn exists(world: &World, place: &Place) -> bool {
-    world.object(place).is_some()
+fn exists(server: &InMemoryServer, object_ref: &ObjectRef) -> bool {
+    server.object(object_ref).is_some()
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
@@ -59,111 +59,111 @@ fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
 }
 
 #[test]
-fn the_system_namespaces_are_there_and_come_back() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    settle(&mut controllers, &world);
+fn system_namespaces_are_created_and_recreated_after_deletion() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    settle(&mut controllers, &server);
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        assert!(exists(&world, &namespace(name)), "{name}");
-        assert!(exists(&world, &Place::new("", "v1", "ServiceAccount", name, "default")), "{name}");
+        assert!(exists(&server, &namespace(name)), "{name}");
+        assert!(exists(&server, &ObjectRef::new("", "v1", "ServiceAccount", name, "default")), "{name}");
     }
-    let first = world.object(&namespace("kube-node-lease")).unwrap().uid;
-    world.user_deletes(&namespace("kube-node-lease"), Propagation::Background);
-    settle(&mut controllers, &world);
-    assert_ne!(world.object(&namespace("kube-node-lease")).unwrap().uid, first);
+    let first = server.object(&namespace("kube-node-lease")).unwrap().uid;
+    server.user_deletes(&namespace("kube-node-lease"), Propagation::Background);
+    settle(&mut controllers, &server);
+    assert_ne!(server.object(&namespace("kube-node-lease")).unwrap().uid, first);
 }
 
 #[test]
-fn a_service_account_that_is_deleted_comes_back() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    let account = Place::new("", "v1", "ServiceAccount", "ns", "default");
-    world.put(&namespace("ns"), json!({}));
-    settle(&mut controllers, &world);
-    let first = world.object(&account).unwrap().uid;
-    world.user_deletes(&account, Propagation::Background);
-    settle(&mut controllers, &world);
-    assert_ne!(world.object(&account).unwrap().uid, first);
+fn a_deleted_default_service_account_is_recreated() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    let account = ObjectRef::new("", "v1", "ServiceAccount", "ns", "default");
+    server.put(&namespace("ns"), json!({}));
+    settle(&mut controllers, &server);
+    let first = server.object(&account).unwrap().uid;
+    server.user_deletes(&account, Propagation::Background);
+    settle(&mut controllers, &server);
+    assert_ne!(server.object(&account).unwrap().uid, first);
 
-    world.user_deletes(&account, Propagation::Background);
-    world.take_changes();
-    controllers.take(&Change::Relisted(account.kind.clone(), world.list(&account.kind, None)));
-    settle(&mut controllers, &world);
-    assert!(exists(&world, &account), "also when its deletion event was missed");
+    server.user_deletes(&account, Propagation::Background);
+    server.take_changes();
+    controllers.take(&ServerEvent::Relisted(account.kind.clone(), server.list(&account.kind, None)));
+    settle(&mut controllers, &server);
+    assert!(exists(&server, &account), "also when its deletion event was missed");
 }
 
 #[test]
-fn the_certificate_is_in_every_namespace_and_stays_what_it_is() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    controllers.take(&Change::Trusted("certificate".into()));
-    let place = Place::new("", "v1", "ConfigMap", "kube-system", "kube-root-ca.crt");
-    settle(&mut controllers, &world);
-    world.user_edits(&place, |object| object["data"] = json!({"ca.crt": "forged"}));
-    settle(&mut controllers, &world);
-    assert_eq!(world.read(&place).unwrap()["data"], json!({"ca.crt": "certificate"}));
+fn the_root_certificate_is_published_to_every_namespace_and_edits_are_reverted() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    controllers.take(&ServerEvent::CertificateAuthority("certificate".into()));
+    let object_ref = ObjectRef::new("", "v1", "ConfigMap", "kube-system", "kube-root-ca.crt");
+    settle(&mut controllers, &server);
+    server.user_edits(&object_ref, |object| object["data"] = json!({"ca.crt": "forged"}));
+    settle(&mut controllers, &server);
+    assert_eq!(server.read(&object_ref).unwrap()["data"], json!({"ca.crt": "certificate"}));
 }
 
 #[test]
-fn without_cluster_controllers_there_are_namespaces_and_nothing_ends() {
+fn without_cluster_controllers_system_namespaces_exist_and_deletions_do_not_finish() {
     let options = ControllerOptions { has_cluster_controllers: false };
-    let (mut controllers, world) = (Controllers::new(options), World::new());
-    controllers.take(&Change::Trusted("certificate".into()));
-    settle(&mut controllers, &world);
-    assert_eq!(world.all().len(), 4, "four namespaces and nothing in them");
-    world.put(&namespace("ns"), json!({}));
-    world.user_deletes(&namespace("ns"), Propagation::Background);
+    let (mut controllers, server) = (Controllers::new(options), InMemoryServer::new());
+    controllers.take(&ServerEvent::CertificateAuthority("certificate".into()));
+    settle(&mut controllers, &server);
+    assert_eq!(server.all().len(), 4, "four namespaces and nothing in them");
+    server.put(&namespace("ns"), json!({}));
+    server.user_deletes(&namespace("ns"), Propagation::Background);
     let stray = json!({"metadata": {"ownerReferences": [reference(&config_map("nobody"), "no-uid", false)]}});
-    world.put(&config_map("stray"), stray);
-    settle(&mut controllers, &world);
-    assert!(exists(&world, &namespace("ns")) && exists(&world, &config_map("stray")));
+    server.put(&config_map("stray"), stray);
+    settle(&mut controllers, &server);
+    assert!(exists(&server, &namespace("ns")) && exists(&server, &config_map("stray")));
 }
 
 #[test]
-fn a_namespace_goes_with_everything_in_it() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    world.serve("example.com", "v1", "Foo", "foos", true);
-    world.put(&namespace("ns"), json!({}));
-    world.put(&Place::new("", "v1", "ConfigMap", "other", "stays"), json!({}));
+fn deleting_a_namespace_deletes_its_contents() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    server.serve("example.com", "v1", "Foo", "foos", true);
+    server.put(&namespace("ns"), json!({}));
+    server.put(&ObjectRef::new("", "v1", "ConfigMap", "other", "stays"), json!({}));
     for name in 0..200 {
-        world.put(&config_map(&format!("c{name}")), json!({}));
+        server.put(&config_map(&format!("c{name}")), json!({}));
     }
-    world.put(&Place::new("example.com", "v1", "Foo", "ns", "foo"), json!({}));
-    world.put(&Place::new("", "v1", "Pod", "ns", "pending"), json!({}));
-    settle(&mut controllers, &world);
-    world.user_deletes(&namespace("ns"), Propagation::Background);
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &namespace("ns")));
-    assert!(world.all().iter().all(|object| &*object.place.namespace != "ns"));
-    assert!(exists(&world, &Place::new("", "v1", "ConfigMap", "other", "stays")));
+    server.put(&ObjectRef::new("example.com", "v1", "Foo", "ns", "foo"), json!({}));
+    server.put(&ObjectRef::new("", "v1", "Pod", "ns", "pending"), json!({}));
+    settle(&mut controllers, &server);
+    server.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &namespace("ns")));
+    assert!(server.all().iter().all(|object| &*object.object_ref.namespace != "ns"));
+    assert!(exists(&server, &ObjectRef::new("", "v1", "ConfigMap", "other", "stays")));
 }
 
 #[test]
-fn what_comes_into_a_namespace_as_it_ends_is_deleted_after_it() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    world.put(&namespace("ns"), json!({}));
-    world.user_deletes(&namespace("ns"), Propagation::Background);
-    settle(&mut controllers, &world);
-    world.put(&config_map("late"), json!({}));
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &config_map("late")));
-    world.put(&namespace("ns"), json!({}));
-    world.put(&config_map("in-time"), json!({}));
-    settle(&mut controllers, &world);
-    assert!(exists(&world, &config_map("in-time")));
+fn objects_created_while_a_namespace_terminates_are_deleted() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    server.put(&namespace("ns"), json!({}));
+    server.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &server);
+    server.put(&config_map("late"), json!({}));
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &config_map("late")));
+    server.put(&namespace("ns"), json!({}));
+    server.put(&config_map("in-time"), json!({}));
+    settle(&mut controllers, &server);
+    assert!(exists(&server, &config_map("in-time")));
 }
 
 #[test]
-fn a_namespace_says_what_keeps_it_until_that_is_gone() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    world.put(&namespace("ns"), json!({}));
-    world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
-    world.put(&config_map("free"), json!({}));
-    world.user_deletes(&namespace("ns"), Propagation::Background);
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &config_map("free")));
+fn a_terminating_namespace_reports_remaining_content_in_its_conditions() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    server.put(&namespace("ns"), json!({}));
+    server.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+    server.put(&config_map("free"), json!({}));
+    server.user_deletes(&namespace("ns"), Propagation::Background);
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &config_map("free")));
     assert!(
-        !exists(&world, &Place::new("", "v1", "ServiceAccount", "ns", "default")),
-        "it does not come back"
+        !exists(&server, &ObjectRef::new("", "v1", "ServiceAccount", "ns", "default")),
+        "the object is not recreated"
     );
-    let object = world.read(&namespace("ns")).unwrap();
+    let object = server.read(&namespace("ns")).unwrap();
     assert_eq!(object["status"]["phase"], "Terminating");
     assert_eq!(
         condition(&object, "NamespaceContentRemaining")["message"],
@@ -173,51 +173,51 @@ fn a_namespace_says_what_keeps_it_until_that_is_gone() {
         condition(&object, "NamespaceFinalizersRemaining")["message"],
         "Some content in the namespace has finalizers remaining: example.com/keep in 1 resource instances"
     );
-    world.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &namespace("ns")));
+    server.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &namespace("ns")));
 }
 
 #[test]
-fn pods_go_first_and_those_on_nodes_that_do_not_exist_after_their_grace_period() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    let node = Place::new("", "v1", "Node", "", "node");
-    world.put(&node, json!({}));
-    world.put(&namespace("ns"), json!({}));
-    world.put(&config_map("needed"), json!({}));
-    let pod = |name: &str| Place::new("", "v1", "Pod", "ns", name);
-    world.put(&pod("running"), json!({"spec": {"nodeName": "node"}}));
-    world.put(&pod("lost"), json!({"spec": {"nodeName": "nowhere"}}));
-    world.put(&pod("pending"), json!({}));
-    world.user_deletes(&namespace("ns"), Propagation::Background);
-    let before = world.now();
-    settle(&mut controllers, &world);
-    assert!(world.now() >= before + Duration::from_secs(30), "the grace period is given");
-    assert!(exists(&world, &pod("running")) && exists(&world, &config_map("needed")));
-    assert!(!exists(&world, &pod("lost")) && !exists(&world, &pod("pending")));
+fn pods_are_deleted_first_and_after_their_grace_period_if_their_node_is_missing() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    let node = ObjectRef::new("", "v1", "Node", "", "node");
+    server.put(&node, json!({}));
+    server.put(&namespace("ns"), json!({}));
+    server.put(&config_map("needed"), json!({}));
+    let pod = |name: &str| ObjectRef::new("", "v1", "Pod", "ns", name);
+    server.put(&pod("running"), json!({"spec": {"nodeName": "node"}}));
+    server.put(&pod("lost"), json!({"spec": {"nodeName": "nowhere"}}));
+    server.put(&pod("pending"), json!({}));
+    server.user_deletes(&namespace("ns"), Propagation::Background);
+    let before = server.now();
+    settle(&mut controllers, &server);
+    assert!(server.now() >= before + Duration::from_secs(30), "the grace period is given");
+    assert!(exists(&server, &pod("running")) && exists(&server, &config_map("needed")));
+    assert!(!exists(&server, &pod("lost")) && !exists(&server, &pod("pending")));
 
-    world.user_deletes(&node, Propagation::Background);
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &namespace("ns")), "with its node, the last pod has nobody to wait for");
+    server.user_deletes(&node, Propagation::Background);
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &namespace("ns")), "the last pod is deleted once its node is deleted");
 }
 
 #[test]
-fn a_refused_deletion_is_said_and_tried_again() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    world.put(&namespace("ns"), json!({}));
-    world.put(&config_map("refused"), json!({}));
-    world.refused.set(Some("refused"));
-    world.user_deletes(&namespace("ns"), Propagation::Background);
+fn a_rejected_deletion_is_reported_and_retried() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    server.put(&namespace("ns"), json!({}));
+    server.put(&config_map("refused"), json!({}));
+    server.refused.set(Some("refused"));
+    server.user_deletes(&namespace("ns"), Propagation::Background);
     for _ in 0..100 {
-        world.take_changes().iter().for_each(|change| controllers.take(change));
-        controllers.step(Duration::ZERO, &world);
+        server.take_changes().iter().for_each(|change| controllers.take(change));
+        controllers.step(Duration::ZERO, &server);
     }
-    let object = world.read(&namespace("ns")).unwrap();
+    let object = server.read(&namespace("ns")).unwrap();
     assert_eq!(condition(&object, "NamespaceDeletionContentFailure")["reason"], "ContentDeletionFailed");
     assert!(controllers.next_due().is_some_and(|due| due > Duration::ZERO), "later, not at once");
-    world.refused.set(None);
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &namespace("ns")));
+    server.refused.set(None);
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &namespace("ns")));
 }
 
 fn definition(status: &str) -> Value {
@@ -228,84 +228,84 @@ fn definition(status: &str) -> Value {
     })
 }
 
-fn definition_place() -> Place {
-    Place::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "foos.example.com")
+fn definition_place() -> ObjectRef {
+    ObjectRef::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "foos.example.com")
 }
 
 #[test]
-fn a_definition_goes_after_its_objects() {
+fn a_definition_is_removed_after_its_custom_objects() {
     // The clean-up of definitions is part of the API server, not of the controller manager.
     for has_cluster_controllers in [true, false] {
         let options = ControllerOptions { has_cluster_controllers };
-        let (mut controllers, world) = (Controllers::new(options), World::new());
-        world.serve("example.com", "v1", "Foo", "foos", true);
-        let foo = |name: &str| Place::new("example.com", "v1", "Foo", "ns", name);
-        world.put(&definition_place(), definition("True"));
+        let (mut controllers, server) = (Controllers::new(options), InMemoryServer::new());
+        server.serve("example.com", "v1", "Foo", "foos", true);
+        let foo = |name: &str| ObjectRef::new("example.com", "v1", "Foo", "ns", name);
+        server.put(&definition_place(), definition("True"));
         for name in 0..100 {
-            world.put(&foo(&format!("f{name}")), json!({}));
+            server.put(&foo(&format!("f{name}")), json!({}));
         }
-        world.put(&foo("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
-        world.user_deletes(&definition_place(), Propagation::Background);
-        settle(&mut controllers, &world);
-        assert_eq!(world.list(&foo("").kind, None).len(), 1);
-        let object = world.read(&definition_place()).unwrap();
+        server.put(&foo("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+        server.user_deletes(&definition_place(), Propagation::Background);
+        settle(&mut controllers, &server);
+        assert_eq!(server.list(&foo("").kind, None).len(), 1);
+        let object = server.read(&definition_place()).unwrap();
         let terminating = condition(&object, "Terminating");
         assert_eq!(
             (&terminating["status"], &terminating["reason"]),
             (&json!("True"), &json!("InstanceDeletionInProgress"))
         );
 
-        world.user_edits(&foo("kept"), |object| object["metadata"]["finalizers"] = json!([]));
-        settle(&mut controllers, &world);
-        assert!(!exists(&world, &definition_place()));
+        server.user_edits(&foo("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+        settle(&mut controllers, &server);
+        assert!(!exists(&server, &definition_place()));
     }
 }
 
 #[test]
-fn a_definition_that_was_never_established_goes_at_once() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    world.put(&definition_place(), definition("False"));
-    world.user_deletes(&definition_place(), Propagation::Background);
-    settle(&mut controllers, &world);
-    assert!(!exists(&world, &definition_place()));
+fn a_definition_that_was_never_established_is_removed_immediately() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    server.put(&definition_place(), definition("False"));
+    server.user_deletes(&definition_place(), Propagation::Background);
+    settle(&mut controllers, &server);
+    assert!(!exists(&server, &definition_place()));
 }
 
 #[test]
-fn conflicts_delay_and_stop_nothing() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    world.put(&namespace("ns"), json!({}));
-    world.put(&config_map("a"), json!({}));
-    settle(&mut controllers, &world);
-    world.user_deletes(&namespace("ns"), Propagation::Background);
-    world.conflicts.set(10);
-    settle(&mut controllers, &world);
-    assert_eq!(world.conflicts.get(), 0);
-    assert!(!exists(&world, &namespace("ns")));
+fn conflicts_are_retried_until_the_deletion_completes() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    server.put(&namespace("ns"), json!({}));
+    server.put(&config_map("a"), json!({}));
+    settle(&mut controllers, &server);
+    server.user_deletes(&namespace("ns"), Propagation::Background);
+    server.conflicts.set(10);
+    settle(&mut controllers, &server);
+    assert_eq!(server.conflicts.get(), 0);
+    assert!(!exists(&server, &namespace("ns")));
 }
 
 /// The changes of an in-memory server, and the number of times they were taken.
-struct WorldFeed<'a> {
-    world: &'a World,
-    asked: &'a Cell<usize>,
+struct InMemoryFeed<'a> {
+    server: &'a InMemoryServer,
+    calls: &'a Cell<usize>,
 }
 
-impl Feed for WorldFeed<'_> {
+impl Feed for InMemoryFeed<'_> {
     async fn wait(&mut self) -> bool {
-        self.world.changed.notified().await;
+        self.server.changed.notified().await;
         true
     }
 
-    fn take(&mut self, changes: &mut Vec<Change>) {
-        self.asked.set(self.asked.get() + 1);
-        changes.extend(self.world.take_changes());
+    fn take(&mut self, changes: &mut Vec<ServerEvent>) {
+        self.calls.set(self.calls.get() + 1);
+        changes.extend(self.server.take_changes());
     }
 }
 
 /// Runs the controllers on the driver beside `test`, and stops them afterwards.
-async fn beside_driver(world: &World, asked: &Cell<usize>, test: impl AsyncFnOnce()) {
+async fn with_driver(server: &InMemoryServer, calls: &Cell<usize>, test: impl AsyncFnOnce()) {
     let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
     let (stop, is_stopped) = watch::channel(false);
-    let driven = driver::run(all_controllers(), world, WorldFeed { world, asked }, &clock, is_stopped);
+    let driven = driver::run(all_controllers(), server, InMemoryFeed { server, calls }, &clock, is_stopped);
     let test = async {
         test().await;
         stop.send_replace(true);
@@ -314,69 +314,69 @@ async fn beside_driver(world: &World, asked: &Cell<usize>, test: impl AsyncFnOnc
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_driver_works_as_soon_as_something_happens_and_stops_when_told() {
-    let (world, asked) = (World::new(), Cell::default());
-    beside_driver(&world, &asked, async || {
+async fn the_driver_reacts_to_events_and_stops_on_shutdown() {
+    let (server, calls) = (InMemoryServer::new(), Cell::default());
+    with_driver(&server, &calls, async || {
         let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
         let mut is_gone = false;
-        world.put(&namespace("ns"), json!({}));
-        world.put(&config_map("a"), json!({}));
-        world.user_deletes(&namespace("ns"), Propagation::Background);
+        server.put(&namespace("ns"), json!({}));
+        server.put(&config_map("a"), json!({}));
+        server.user_deletes(&namespace("ns"), Propagation::Background);
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
-            is_gone |= !exists(&world, &namespace("ns"));
+            is_gone |= !exists(&server, &namespace("ns"));
         }
         assert!(is_gone);
-        assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH, "it took no time");
+        assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH, "no time passed");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_driver_sleeps_while_nothing_can_be_done() {
-    let (world, asked) = (World::new(), Cell::default());
-    world.put(&namespace("ns"), json!({}));
-    world.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
-    world.put(&config_map("refused"), json!({}));
-    world.refused.set(Some("refused"));
-    world.user_deletes(&namespace("ns"), Propagation::Background);
-    beside_driver(&world, &asked, async || {
+async fn the_driver_sleeps_while_no_work_is_due() {
+    let (server, calls) = (InMemoryServer::new(), Cell::default());
+    server.put(&namespace("ns"), json!({}));
+    server.put(&config_map("kept"), json!({"metadata": {"finalizers": ["example.com/keep"]}}));
+    server.put(&config_map("refused"), json!({}));
+    server.refused.set(Some("refused"));
+    server.user_deletes(&namespace("ns"), Propagation::Background);
+    with_driver(&server, &calls, async || {
         tokio::time::sleep(Duration::from_mins(1)).await;
-        let before = asked.get();
+        let before = calls.get();
         tokio::time::sleep(Duration::from_hours(1)).await;
-        let retries = asked.get() - before;
+        let retries = calls.get() - before;
         assert!((50..500).contains(&retries), "about once a minute, not {retries} times in an hour");
-        world.refused.set(None);
+        server.refused.set(None);
         tokio::time::sleep(Duration::from_secs(61)).await;
-        assert!(!exists(&world, &config_map("refused")));
-        let before = asked.get();
+        assert!(!exists(&server, &config_map("refused")));
+        let before = calls.get();
         tokio::time::sleep(Duration::from_hours(1)).await;
-        assert_eq!(asked.get(), before, "a finalizer is waited for without looking");
-        world.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
+        assert_eq!(calls.get(), before, "waiting for a finalizer does not poll");
+        server.user_edits(&config_map("kept"), |object| object["metadata"]["finalizers"] = json!([]));
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(!exists(&world, &namespace("ns")));
+        assert!(!exists(&server, &namespace("ns")));
     })
     .await;
 }
 
 #[test]
-fn aggregated_cluster_roles_get_the_rules_of_the_roles_they_select_and_come_to_rest() {
-    let (mut controllers, world) = (all_controllers(), World::new());
-    let role = |name: &str| Place::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "", name);
+fn aggregated_cluster_roles_converge_to_the_rules_of_selected_roles() {
+    let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
+    let role = |name: &str| ObjectRef::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "", name);
     let selecting = |label: &str| json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
-    world.put(&role("reader"), json!({"metadata": {"labels": {"to-a": "true"}}, "rules": rules}));
+    server.put(&role("reader"), json!({"metadata": {"labels": {"to-a": "true"}}, "rules": rules}));
     for (name, own, other) in [("a", "to-b", "to-a"), ("b", "to-c", "to-b"), ("c", "to-a", "to-c")] {
         let labels = json!({ own: "true" });
-        world.put(&role(name), json!({"metadata": {"labels": labels}, "aggregationRule": selecting(other)}));
+        server.put(&role(name), json!({"metadata": {"labels": labels}, "aggregationRule": selecting(other)}));
     }
-    settle(&mut controllers, &world);
+    settle(&mut controllers, &server);
     for name in ["a", "b", "c"] {
-        assert_eq!(world.read(&role(name)).unwrap()["rules"], rules, "{name}");
+        assert_eq!(server.read(&role(name)).unwrap()["rules"], rules, "{name}");
     }
-    world.user_edits(&role("reader"), |reader| reader["metadata"]["labels"] = json!({}));
-    settle(&mut controllers, &world);
+    server.user_edits(&role("reader"), |reader| reader["metadata"]["labels"] = json!({}));
+    settle(&mut controllers, &server);
     for name in ["a", "b", "c"] {
-        assert_eq!(world.read(&role(name)).unwrap()["rules"], json!([]), "{name}");
+        assert_eq!(server.read(&role(name)).unwrap()["rules"], json!([]), "{name}");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
     object["apiVersion"] = to.api_version().into();
     object["kind"] = to.gvk.kind.clone().into();
     if to.custom.is_some() {
-        // What only the other version has goes. Defaults are those of the version that is stored.
+        // Members that only the source version has are dropped. Defaults are those of the stored version.
         if to.gvk == to.storage {
             to.strategy.set_defaults(&mut object);
         } else {
@@ -46,13 +46,13 @@ pub(crate) fn convert(mut object: Value, from: &Kind, to: &Kind) -> Value {
 fn copy(from: &Value, from_path: &str, to: &mut Value, to_path: &str) {
     let found = from_path.split('.').try_fold(from, |value, member| value.get(member));
     if let Some(found) = found.filter(|found| !found.is_null()) {
-        let place = to_path.split('.').fold(to, |value, member| {
+        let field = to_path.split('.').fold(to, |value, member| {
             if !value.is_object() {
                 *value = Value::Object(serde_json::Map::new());
             }
             &mut value[member]
         });
-        *place = found.clone();
+        *field = found.clone();
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_keeps_everything_there_and_back() {
+    fn an_event_survives_conversion_to_events_k8s_io_and_back() {
         let (core, newer) = (kind("", "v1", "Event"), kind("events.k8s.io", "v1", "Event"));
         let event = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "n"},
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_autoscaler_shows_its_cpu_target() {
+    fn an_autoscaler_v1_has_the_cpu_target_of_v2_metrics() {
         let (old, new) = (
             kind("autoscaling", "v1", "HorizontalPodAutoscaler"),
             kind("autoscaling", "v2", "HorizontalPodAutoscaler"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_autoscaler_keeps_everything_there_and_back() {
+    fn an_autoscaler_survives_conversion_between_v1_and_v2() {
         let (old, new) = (
             kind("autoscaling", "v1", "HorizontalPodAutoscaler"),
             kind("autoscaling", "v2", "HorizontalPodAutoscaler"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_are_not_what_they_seem_change_nothing() {
+    fn invalid_conversion_annotations_are_ignored() {
         let (old, new) = (
             kind("autoscaling", "v1", "HorizontalPodAutoscaler"),
             kind("autoscaling", "v2", "HorizontalPodAutoscaler"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_other_kinds_differ_in_name_only() {
+    fn other_kinds_convert_by_changing_only_the_api_version() {
         let from = kind("", "v1", "ConfigMap");
         let to = Kind { gvk: GroupVersionKind::new("x.io", "v2", "ConfigMap"), ..Kind::clone(&from) };
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}});

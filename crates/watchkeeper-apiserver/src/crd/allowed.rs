@@ -8,21 +8,21 @@ use crate::field::{MAX_TEXT_BYTES, cut};
 
 /// The permitted values of an enum, for lookups.
 #[derive(Debug)]
-pub(crate) struct Allowed {
+pub(crate) struct AllowedValues {
     values: HashSet<Value>,
     /// The explanation of an error, formatted once for all errors.
     text: String,
 }
 
-impl Allowed {
+impl AllowedValues {
     /// Creates the set of values of an enum.
     pub(crate) fn new(values: &[Value]) -> Self {
         let mut text = "supported values: ".to_owned();
-        for (place, value) in values.iter().enumerate() {
+        for (index, value) in values.iter().enumerate() {
             if text.len() > MAX_TEXT_BYTES {
                 break;
             }
-            if place > 0 {
+            if index > 0 {
                 text.push_str(", ");
             }
             let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -59,8 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_whatever_way_they_are_written() {
-        let allowed = Allowed::new(&[json!(1), json!(2.0), json!(0.5), json!("a"), json!(null), json!([1])]);
+    fn enum_numbers_match_in_any_notation() {
+        let allowed =
+            AllowedValues::new(&[json!(1), json!(2.0), json!(0.5), json!("a"), json!(null), json!([1])]);
         for (value, is_allowed) in [
             (json!(1.0), true),
             (json!(2), true),
@@ -80,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn the_explanation_of_a_large_enum_is_cut() {
+    fn the_error_message_of_a_large_enum_is_truncated() {
         let values: Vec<Value> = (0..20_000).map(|number| json!(format!("value-{number}"))).collect();
-        assert!(Allowed::new(&values).text().len() < MAX_TEXT_BYTES + 16);
+        assert!(AllowedValues::new(&values).text().len() < MAX_TEXT_BYTES + 16);
     }
 }

@@ -39,12 +39,12 @@ pub(crate) fn defaults(definition: &mut Value) {
     edit::fill_all(
         definition,
         &[
-            ("spec.conversion.webhook.clientConfig.service", "port", edit::Lit::N(443)),
-            ("", "status", edit::Lit::O),
-            ("status", "acceptedNames", edit::Lit::O),
-            ("status.acceptedNames", "plural", edit::Lit::S("")),
-            ("status.acceptedNames", "kind", edit::Lit::S("")),
-            ("status", "conditions", edit::Lit::Z),
+            ("spec.conversion.webhook.clientConfig.service", "port", edit::DefaultValue::IntPtr(443)),
+            ("", "status", edit::DefaultValue::EmptyObject),
+            ("status", "acceptedNames", edit::DefaultValue::EmptyObject),
+            ("status.acceptedNames", "plural", edit::DefaultValue::Str("")),
+            ("status.acceptedNames", "kind", edit::DefaultValue::Str("")),
+            ("status", "conditions", edit::DefaultValue::Null),
         ],
     );
     // Some clients write false, which is the default.
@@ -106,8 +106,8 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>, errors: &mut Err
 fn name(root: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (root.at("metadata"), root.at("spec"));
     let (name, names) = (metadata.at("name"), spec.at("names"));
-    let wanted = format!("{}.{}", names.at("plural").text(), spec.at("group").text());
-    if !name.is_empty() && name.text() != wanted {
+    let expected = format!("{}.{}", names.at("plural").text(), spec.at("group").text());
+    if !name.is_empty() && name.text() != expected {
         errors.push(name.invalid("must be spec.names.plural+\".\"+spec.group"));
     }
 }
@@ -145,7 +145,7 @@ fn internal(definition: &Value) -> Value {
         ("additionalPrinterColumns", "additionalPrinterColumns"),
         ("selectableFields", "selectableFields"),
     ];
-    for (member, place) in shared {
+    for (member, path) in shared {
         let first = versions.first().and_then(|version| version.get(member)).cloned();
         if !versions.iter().all(|version| version.get(member) == first.as_ref()) {
             continue;
@@ -156,7 +156,7 @@ fn internal(definition: &Value) -> Value {
             }
         }
         if let Some(first) = first {
-            spec.insert(place.to_owned(), first);
+            spec.insert(path.to_owned(), first);
         }
     }
     spec.insert("versions".to_owned(), versions.into());

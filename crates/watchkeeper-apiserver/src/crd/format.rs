@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use regex::Regex;
 
-use super::structural::Ty;
+use super::structural::JsonType;
 use crate::strategy::names;
 
 /// A format that is checked.
@@ -21,14 +21,14 @@ pub(crate) enum Format {
 
 impl Format {
     /// Returns the format with this name for values of this type.
-    pub(crate) fn for_type(ty: Option<Ty>, name: &str) -> Option<Self> {
+    pub(crate) fn for_type(ty: Option<JsonType>, name: &str) -> Option<Self> {
         match ty {
-            Some(Ty::Integer) => match name {
+            Some(JsonType::Integer) => match name {
                 "int32" => Some(Self::Int32),
                 "int64" => Some(Self::Int64),
                 _ => None,
             },
-            None | Some(Ty::String) => {
+            None | Some(JsonType::String) => {
                 let name = name.replace('-', "");
                 TEXTS.iter().find(|(known, _)| *known == name).map(|(_, check)| Self::Text(*check))
             }
@@ -124,7 +124,7 @@ pub(crate) fn parse_duration_nanos(text: &str) -> Option<i64> {
         total += number * nanos;
         rest = rest.get(letters..)?;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the check before it")]
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the preceding check")]
     (total.abs() < 9.2e18).then_some((sign * total) as i64)
 }
 
@@ -221,16 +221,16 @@ fn is_isbn(text: &str, length: usize) -> bool {
         return false;
     }
     let mut sum = 0;
-    for (place, character) in characters.iter().enumerate() {
-        let place = u32::try_from(place).unwrap_or(0);
+    for (index, character) in characters.iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(0);
         let digit = match (character, length) {
-            ('X' | 'x', 10) if place == 9 => 10,
+            ('X' | 'x', 10) if index == 9 => 10,
             _ => match character.to_digit(10) {
                 Some(digit) => digit,
                 None => return false,
             },
         };
-        sum += digit * if length == 10 { 10 - place } else { 1 + 2 * (place % 2) };
+        sum += digit * if length == 10 { 10 - index } else { 1 + 2 * (index % 2) };
     }
     sum % if length == 10 { 11 } else { 10 } == 0
 }
@@ -241,7 +241,7 @@ fn is_credit_card(text: &str) -> bool {
         .iter()
         .rev()
         .enumerate()
-        .map(|(place, digit)| match (place % 2, digit * 2) {
+        .map(|(index, digit)| match (index % 2, digit * 2) {
             (1, double) if double > 9 => double - 9,
             (1, double) => double,
             _ => *digit,
@@ -252,7 +252,7 @@ fn is_credit_card(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, Ty, parse_duration_nanos};
+    use super::{Format, JsonType, parse_duration_nanos};
 
     #[test]
     fn known_formats_are_checked_and_others_are_not() {
@@ -279,7 +279,7 @@ mod tests {
             ("creditcard", &["4111 1111 1111 1111"], &["4111 1111 1111 1112"]),
         ];
         for (name, good, bad) in table {
-            let Some(Format::Text(check)) = Format::for_type(Some(Ty::String), name) else {
+            let Some(Format::Text(check)) = Format::for_type(Some(JsonType::String), name) else {
                 panic!("{name}")
             };
             for text in *good {
@@ -289,8 +289,8 @@ mod tests {
                 assert!(!check(text), "{name} {text}");
             }
         }
-        assert!(Format::for_type(Some(Ty::String), "no-such").is_none());
-        assert!(Format::for_type(Some(Ty::Object), "ipv4").is_none());
+        assert!(Format::for_type(Some(JsonType::String), "no-such").is_none());
+        assert!(Format::for_type(Some(JsonType::Object), "ipv4").is_none());
     }
 
     #[test]

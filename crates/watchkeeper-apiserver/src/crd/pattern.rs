@@ -62,7 +62,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Translates a pattern of RE2, as Go has it, for the crate `regex`.
+/// Translates a pattern from Go's RE2 syntax to that of the crate `regex`.
 ///
 /// Digits, words and spaces are those of ASCII. Those of Unicode take hundreds of times as much memory. Within a class,
 /// `[`, `&`, `~` and a `-` that makes no range stand for themselves.
@@ -81,7 +81,7 @@ fn translate(text: &str) -> String {
     translated
 }
 
-/// Translates the rest of an escape. Returns whether it is a class.
+/// Translates an escape after its backslash. Returns whether it is a class.
 fn escape(letters: &mut Peekable<Chars<'_>>, translated: &mut String) -> bool {
     let letter = letters.next();
     // A class within a class is their union.
@@ -102,7 +102,7 @@ fn escape(letters: &mut Peekable<Chars<'_>>, translated: &mut String) -> bool {
     true
 }
 
-/// Translates the rest of a class.
+/// Translates a class after its opening bracket.
 fn class(letters: &mut Peekable<Chars<'_>>, translated: &mut String) {
     translated.push('[');
     translated.extend(letters.next_if_eq(&'^'));
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_that_take_much_memory_are_refused() {
+    fn patterns_that_need_too_much_memory_are_rejected() {
         assert!(
             Pattern::new(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
                 .is_ok_and(|pattern| pattern.is_match("a-b"))
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_those_of_ascii() {
+    fn character_classes_match_ascii_only() {
         for (pattern, text, is_match) in [
             (r"^\w{1,100}$", "aZ_9", true),
             (r"^\w+$", "ä", false),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_classes_are_those_of_re2() {
+    fn bracket_expressions_match_as_in_re2() {
         for (pattern, text, is_match) in [
             (r#"^[^()<>@,;:\\"\/[\]?={} \t\x7f]+$"#, "name", true),
             (r#"^[^()<>@,;:\\"\/[\]?={} \t\x7f]+$"#, "na[me", false),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn many_large_patterns_of_one_schema_are_refused_and_the_same_one_counts_once() {
+    fn the_pattern_size_limit_of_a_schema_counts_equal_patterns_once() {
         let schema = |distinct: usize| {
             let patterns =
                 (0..500).map(|number| json!({"pattern": format!("^\\pL{{20}}{}", number % distinct)}));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_pattern_counts_more_steps() {
+    fn matching_a_larger_pattern_costs_more_steps() {
         let (small, large) = (Pattern::new("^a$").unwrap(), Pattern::new(r"^\pL{20}$").unwrap());
         assert!(large.steps("aaaa aaaa aaaa") > small.steps("aaaa aaaa aaaa"));
     }

@@ -94,19 +94,19 @@ struct Budget(usize);
 impl Budget {
     /// Returns a copy of a default, if the memory suffices.
     fn copy(&mut self, default: &Value) -> Option<Value> {
-        self.0 = self.0.checked_sub(weight(default))?;
+        self.0 = self.0.checked_sub(memory_estimate(default))?;
         Some(default.clone())
     }
 }
 
 /// Returns the approximate memory of a value, including its entry in an object.
-fn weight(value: &Value) -> usize {
+fn memory_estimate(value: &Value) -> usize {
     let own = 128;
     own + match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Array(items) => items.iter().map(memory_estimate).sum(),
         Value::Object(members) => {
-            512 + members.iter().map(|(name, member)| name.len() + weight(member)).sum::<usize>()
+            512 + members.iter().map(|(name, member)| name.len() + memory_estimate(member)).sum::<usize>()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
@@ -179,7 +179,7 @@ mod tests {
 
     use super::{Structural, prune_object, set_defaults};
 
-    fn written(schema: &Value, object: &Value) -> Value {
+    fn pruned(schema: &Value, object: &Value) -> Value {
         let schema = Structural::read(schema);
         let mut object = object.clone();
         prune_object(&mut object, &schema);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_does_not_know_goes_unless_it_says_so() {
+    fn unknown_fields_are_pruned_unless_the_schema_preserves_them() {
         let text = json!({"type": "string"});
         let table = [
             (json!({"a": text}), json!({"a": "x", "b": "y"}), json!({"a": "x"})),
@@ -213,16 +213,16 @@ mod tests {
                 json!({"e": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {}}}),
             ),
         ];
-        for (properties, spec, wanted) in table {
+        for (properties, spec, expected) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
             let object = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec, "extra": 1});
-            assert_eq!(written(&schema, &object)["spec"], wanted, "{properties}");
-            assert!(written(&schema, &object).get("extra").is_none());
+            assert_eq!(pruned(&schema, &object)["spec"], expected, "{properties}");
+            assert!(pruned(&schema, &object).get("extra").is_none());
         }
     }
 
     #[test]
-    fn defaults_fill_what_is_left_out_and_nulls_that_may_not_be() {
+    fn defaults_fill_absent_fields_and_disallowed_nulls() {
         let table = [
             (json!({"a": {"type": "integer", "default": 5}}), json!({}), json!({"a": 5})),
             (json!({"a": {"type": "integer", "default": 5}}), json!({"a": null}), json!({"a": 5})),
@@ -258,9 +258,9 @@ mod tests {
                 json!({"m": {"k": 1}}),
             ),
         ];
-        for (properties, spec, wanted) in table {
+        for (properties, spec, expected) in table {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
-            assert_eq!(written(&schema, &json!({"spec": spec}))["spec"], wanted, "{properties} {spec}");
+            assert_eq!(pruned(&schema, &json!({"spec": spec}))["spec"], expected, "{properties} {spec}");
         }
     }
 }

@@ -133,7 +133,7 @@ fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) ->
         );
         kinds.extend(["kind", "listKind"].into_iter().flat_map(|member| texts(names.get(member))));
     }
-    let wanted = definition.pointer("/spec/names").cloned().unwrap_or_default();
+    let expected = definition.pointer("/spec/names").cloned().unwrap_or_default();
     let mut accepted = definition.pointer("/status/acceptedNames").cloned().unwrap_or_else(|| json!({}));
     let mut conflict = None;
     let table = [
@@ -144,13 +144,13 @@ fn names<'a>(definition: &Value, others: impl IntoIterator<Item = &'a Value>) ->
         ("listKind", &kinds, "ListKindConflict"),
     ];
     for (member, taken, reason) in table {
-        let mut clashes = texts(wanted.get(member)).into_iter().filter(|name| taken.contains(name));
+        let mut clashes = texts(expected.get(member)).into_iter().filter(|name| taken.contains(name));
         match clashes.next() {
             Some(name) => conflict = Some((reason, format!("{name:?} is already in use"))),
-            None => edit::take_from(&mut accepted, &wanted, member),
+            None => edit::take_from(&mut accepted, &expected, member),
         }
     }
-    edit::take_from(&mut accepted, &wanted, "categories");
+    edit::take_from(&mut accepted, &expected, "categories");
     Names { accepted, conflict }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_nobody_has_are_accepted_and_the_kind_is_established() {
+    fn unused_names_are_accepted_and_the_definition_is_established() {
         let mut foos = definition("foos", "Foo", &["f"]);
         assert!(status_after_write(&mut foos, [], "2020-01-01T00:00:00Z"));
         assert_eq!(foos["status"]["acceptedNames"], foos["spec"]["names"]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_another_definition_has_is_refused_until_it_is_free() {
+    fn a_name_of_another_definition_is_rejected_until_it_is_released() {
         let mut foos = definition("foos", "Foo", &["f"]);
         status_after_write(&mut foos, [], "2020-01-01T00:00:00Z");
         let mut bars = definition("bars", "Bar", &["f"]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_begins_once() {
+    fn beginning_a_deletion_twice_changes_nothing() {
         let mut foos = definition("foos", "Foo", &[]);
         begin_deletion(&mut foos, "2020-01-01T00:00:00Z");
         let once = foos.clone();

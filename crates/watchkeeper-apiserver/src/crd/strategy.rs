@@ -32,12 +32,12 @@ pub(crate) struct CustomStrategy {
 
 impl CustomStrategy {
     fn type_meta(&self, object: &Value) -> Vec<FieldError> {
-        let wanted = [("kind", self.gvk.kind.clone()), ("apiVersion", self.gvk.api_version())];
+        let expected = [("kind", self.gvk.kind.clone()), ("apiVersion", self.gvk.api_version())];
         let mut errors = Vec::new();
-        for (member, wanted) in wanted {
+        for (member, expected) in expected {
             let given = object.get(member).and_then(Value::as_str).unwrap_or_default();
-            if given != wanted {
-                let detail = format!("must be {wanted}");
+            if given != expected {
+                let detail = format!("must be {expected}");
                 errors.push(FieldError::new(FieldErrorKind::Invalid, member, Some(given.into()), detail));
             }
         }
@@ -145,7 +145,7 @@ impl Strategy for CustomStrategy {
 
     fn prepare_for_create(&self, object: &mut Value) {
         if !self.is_namespaced {
-            metadata::leave_namespace(object);
+            metadata::clear_namespace(object);
         }
         if self.has_status
             && let Some(members) = object.as_object_mut()
@@ -157,7 +157,7 @@ impl Strategy for CustomStrategy {
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
         if !self.is_namespaced {
-            metadata::leave_namespace(object);
+            metadata::clear_namespace(object);
         }
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
         if let Part::Subresource("status") = part {
@@ -238,11 +238,11 @@ impl Strategy for CustomStrategy {
         let unqualified = new.filter(|name| {
             !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name.as_str())
         });
-        let told = unqualified.map(|name| {
+        let messages = unqualified.map(|name| {
             let including = if name.contains('.') { " including a path (/)" } else { "" };
             format!("metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers")
         });
-        told.collect()
+        messages.collect()
     }
 
     fn deprecation(&self) -> Option<String> {

@@ -5,15 +5,15 @@ use std::{cell::RefCell, collections::BTreeMap};
 use serde_json::Value;
 
 use super::{
-    allowed::Allowed,
-    cel::Rule,
+    allowed::AllowedValues,
+    cel::ValidationRule,
     format::Format,
     pattern::{Pattern, Patterns},
 };
 
 /// A JSON type, as named in schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ty {
+pub(crate) enum JsonType {
     /// A JSON object.
     Object,
     /// A JSON array.
@@ -28,7 +28,7 @@ pub(crate) enum Ty {
     Boolean,
 }
 
-impl Ty {
+impl JsonType {
     /// Returns the type with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -83,7 +83,7 @@ pub(crate) enum Additional {
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a keyword of the schema language")]
 pub(crate) struct Structural {
-    pub(crate) ty: Option<Ty>,
+    pub(crate) ty: Option<JsonType>,
     pub(crate) format: Option<Format>,
     /// The format as written, for the type of the field.
     pub(crate) format_name: String,
@@ -100,14 +100,14 @@ pub(crate) struct Structural {
     pub(crate) items: Option<Box<Structural>>,
     pub(crate) default: Option<Value>,
     pub(crate) required: Vec<String>,
-    pub(crate) allowed: Option<Allowed>,
+    pub(crate) allowed: Option<AllowedValues>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) bounds: Bounds,
     pub(crate) all_of: Vec<Structural>,
     pub(crate) any_of: Vec<Structural>,
     pub(crate) one_of: Vec<Structural>,
     pub(crate) not: Option<Box<Structural>>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<ValidationRule>,
     /// Whether the schema or a nested schema has rules.
     holds_rules: bool,
 }
@@ -148,7 +148,7 @@ impl Structural {
         let properties = schema.get("properties").and_then(Value::as_object);
         let properties: BTreeMap<String, Self> =
             properties.into_iter().flatten().map(|(name, property)| (name.clone(), read(property))).collect();
-        let ty = Ty::named(text("type"));
+        let ty = JsonType::named(text("type"));
         let mut read = Self {
             ty,
             format: Format::for_type(ty, text("format")),
@@ -181,7 +181,7 @@ impl Structural {
                 .get("enum")
                 .and_then(Value::as_array)
                 .filter(|values| !values.is_empty())
-                .map(|values| Allowed::new(values)),
+                .map(|values| AllowedValues::new(values)),
             pattern: Some(text("pattern"))
                 .filter(|pattern| !pattern.is_empty())
                 .and_then(|pattern| patterns.borrow_mut().compile(pattern).ok()),
@@ -190,7 +190,7 @@ impl Structural {
             any_of: schemas("anyOf"),
             one_of: schemas("oneOf"),
             not: schema.get("not").filter(|not| not.is_object()).map(|not| Box::new(read(not))),
-            rules: Rule::read_all(schema),
+            rules: ValidationRule::read_all(schema),
             holds_rules: false,
         };
         read.holds_rules = !read.rules.is_empty() || read.parts().any(Self::has_rules);

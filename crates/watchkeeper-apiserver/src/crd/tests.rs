@@ -39,7 +39,7 @@ fn wrong(definition: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 #[test]
-fn a_schema_that_is_not_structural_is_refused_where_it_is_not() {
+fn a_non_structural_schema_is_rejected_with_the_violating_path() {
     let rule = |rule: &str| {
         json!({"type": "object", "properties": {"n": {"type": "integer"},
         "l": {"type": "array", "items": {"type": "integer"}}}, "x-kubernetes-validations": [{"rule": rule}]})
@@ -116,14 +116,14 @@ fn a_schema_that_is_not_structural_is_refused_where_it_is_not() {
             ],
         ),
     ];
-    for (schema, wanted) in table {
+    for (schema, expected) in table {
         let definition = definition(&json!({"type": "object", "properties": {"spec": schema}}));
-        assert_eq!(wrong(&definition, None), wanted, "{schema}");
+        assert_eq!(wrong(&definition, None), expected, "{schema}");
     }
 }
 
 #[test]
-fn an_established_definition_keeps_its_names_its_scope_and_the_versions_it_stored() {
+fn names_scope_and_stored_versions_of_an_established_definition_are_immutable() {
     let mut old = definition(&json!({"type": "object"}));
     super::status_after_write(&mut old, [], "2020-01-01T00:00:00Z");
     assert_eq!(wrong(&old, Some(&old)), Vec::<String>::new());
@@ -142,7 +142,7 @@ fn an_established_definition_keeps_its_names_its_scope_and_the_versions_it_store
 }
 
 #[test]
-fn each_served_version_is_a_kind_with_what_it_says_of_itself() {
+fn each_served_version_is_registered_with_its_own_settings() {
     let mut stored =
         definition(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
@@ -182,7 +182,7 @@ fn each_served_version_is_a_kind_with_what_it_says_of_itself() {
 }
 
 #[test]
-fn the_status_of_a_custom_object_is_written_alone_and_counts_nothing() {
+fn a_status_write_of_a_custom_object_changes_only_the_status_and_no_generation() {
     let mut stored = definition(
         &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}},
         "status": {"type": "object", "properties": {"b": {"type": "integer"}}}}}),
@@ -345,7 +345,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn pruning_and_defaulting_twice_is_doing_it_once(schema in any_schema(), object in any_json()) {
+    fn pruning_and_defaulting_are_idempotent(schema in any_schema(), object in any_json()) {
         let schema = Structural::read(&json!({"type": "object", "properties": {"spec": schema}}));
         let mut object = json!({"metadata": {"name": "n"}, "spec": object});
         prune_object(&mut object, &schema);
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn no_object_breaks_validation(schema in any_schema(), object in any_json(), old in any_json()) {
+    fn validating_arbitrary_objects_does_not_panic(schema in any_schema(), object in any_json(), old in any_json()) {
         let schema = Structural::read(&json!({"type": "object", "properties": {"spec": schema}}));
         let (object, old) = (json!({"spec": object}), json!({"spec": old}));
         validate::validate(&object, Some(&old), &schema, "");
@@ -366,14 +366,14 @@ proptest! {
     }
 
     #[test]
-    fn no_schema_breaks_reading_or_checking_it(schema in any_json()) {
+    fn reading_and_validating_arbitrary_schemas_does_not_panic(schema in any_json()) {
         Structural::read(&schema);
         let definition = json!({"metadata": {"name": "a"}, "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
         super::validate_definition(&definition, None, &mut Vec::new());
     }
 
     #[test]
-    fn no_object_breaks_a_built_in_kind_and_its_defaults_are_final(
+    fn built_in_kinds_accept_arbitrary_input_without_panic_and_default_idempotently(
         metadata in any_json(), spec in any_json(), data in any_json(), old in any_json(),
     ) {
         let object = json!({"metadata": metadata, "spec": spec, "data": data, "rules": data, "subjects": spec, "status": old});

@@ -2,9 +2,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::structural::{Additional, ListType, Structural, Ty};
+use super::structural::{Additional, JsonType, ListType, Structural};
 use crate::schema::{
-    Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
+    EmptyEncoding, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
+    TypeRef,
 };
 
 /// Returns the type of objects of a custom kind. `metadata` is the type of the metadata of all objects.
@@ -39,11 +40,11 @@ impl Builder<'_> {
         }
         match schema.ty {
             None => self.any(),
-            Some(Ty::String) => self.scalar(Scalar::String),
-            Some(Ty::Boolean) => self.scalar(Scalar::Boolean),
-            Some(Ty::Number) => self.scalar(Scalar::Number),
-            Some(Ty::Integer) => self.scalar(Scalar::Int64),
-            Some(Ty::Array) => {
+            Some(JsonType::String) => self.scalar(Scalar::String),
+            Some(JsonType::Boolean) => self.scalar(Scalar::Boolean),
+            Some(JsonType::Number) => self.scalar(Scalar::Number),
+            Some(JsonType::Integer) => self.scalar(Scalar::Int64),
+            Some(JsonType::Array) => {
                 let item = match &schema.items {
                     Some(items) => self.add(items, false),
                     None => self.any(),
@@ -57,7 +58,7 @@ impl Builder<'_> {
                 };
                 self.schemas.add(unnamed(Shape::List { item, topology }))
             }
-            Some(Ty::Object) => self.object(schema, is_root),
+            Some(JsonType::Object) => self.object(schema, is_root),
         }
     }
 
@@ -116,7 +117,7 @@ fn field(name: &str, ty: TypeId, is_required: bool, property: &Structural) -> Fi
         default: property.default.clone(),
         patch: PatchStrategy::default(),
         proto: None,
-        empty: Empty::Kept,
+        empty: EmptyEncoding::Kept,
     }
 }
 
@@ -150,7 +151,7 @@ impl Copier<'_> {
         placeholder
     }
 
-    fn fill(&mut self, place: TypeId, ty: &TypeRef) {
+    fn fill(&mut self, target: TypeId, ty: &TypeRef) {
         let shape = match ty.shape() {
             Shape::Scalar(scalar) => Shape::Scalar(*scalar),
             Shape::Any => Shape::Any,
@@ -169,8 +170,8 @@ impl Copier<'_> {
                 Shape::Struct(of)
             }
         };
-        if let Some(target) = self.to.get_mut(place) {
-            *target = Type { name: ty.name().map(Into::into), shape };
+        if let Some(node) = self.to.get_mut(target) {
+            *node = Type { name: ty.name().map(Into::into), shape };
         }
     }
 }

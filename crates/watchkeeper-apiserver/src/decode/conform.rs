@@ -17,7 +17,7 @@ const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.J
 
 /// How far an object is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ConformMode {
     /// A built-in type: a value of the wrong type rejects the object.
     BuiltIn,
     /// A custom type: only unknown fields are collected. Validation reports all other errors.
@@ -32,11 +32,11 @@ pub(super) struct Findings {
 }
 
 /// Checks `object` against `ty`, normalizes its values to the form that the server writes, and removes unknown fields.
-pub(super) fn conform(object: &mut Value, ty: &TypeRef, mode: Mode) -> Result<Findings, String> {
+pub(super) fn conform(object: &mut Value, ty: &TypeRef, mode: ConformMode) -> Result<Findings, String> {
     let mut walk = Walk { path: String::new(), findings: Findings::default() };
     match mode {
-        Mode::BuiltIn => walk.value(object, ty, mode)?,
-        Mode::Custom => walk.resource(object, ty)?,
+        ConformMode::BuiltIn => walk.value(object, ty, mode)?,
+        ConformMode::Custom => walk.resource(object, ty)?,
     }
     Ok(walk.findings)
 }
@@ -52,17 +52,17 @@ impl Walk {
         let Value::Object(members) = object else { return Ok(()) };
         for name in ["apiVersion", "kind"] {
             if let Some(value) = members.get_mut(name) {
-                self.within(name, |walk| walk.value(value, &text(), Mode::BuiltIn))?;
+                self.within(name, |walk| walk.value(value, &text(), ConformMode::BuiltIn))?;
             }
         }
         let mut metadata = members.remove("metadata");
         if let Some(metadata) = &mut metadata {
             self.within("metadata", |walk| {
-                walk.value(metadata, &TypeRef::builtin_named(OBJECT_META), Mode::BuiltIn)
+                walk.value(metadata, &TypeRef::builtin_named(OBJECT_META), ConformMode::BuiltIn)
             })?;
         }
         if let Shape::Struct(of) = ty.shape() {
-            self.members(members, of, ty, Mode::Custom, true)?;
+            self.members(members, of, ty, ConformMode::Custom, true)?;
         }
         members.extend(
             metadata.filter(|metadata| !metadata.is_null()).map(|metadata| ("metadata".to_owned(), metadata)),
@@ -70,7 +70,7 @@ impl Walk {
         Ok(())
     }
 
-    fn value(&mut self, value: &mut Value, ty: &TypeRef, mode: Mode) -> Result<(), String> {
+    fn value(&mut self, value: &mut Value, ty: &TypeRef, mode: ConformMode) -> Result<(), String> {
         match (value, ty.shape()) {
             (Value::Object(members), Shape::Struct(of)) => {
                 self.members(members, of, ty, mode, of.is_embedded_resource)
@@ -84,26 +84,26 @@ impl Walk {
             }
             (Value::Array(items), Shape::List { item, .. }) => {
                 let item = ty.at(*item);
-                for (place, value) in items.iter_mut().enumerate() {
+                for (index, value) in items.iter_mut().enumerate() {
                     let length = self.path.len();
-                    _ = write!(self.path, "[{place}]");
+                    _ = write!(self.path, "[{index}]");
                     self.element(value, &item, mode)?;
                     self.path.truncate(length);
                 }
                 Ok(())
             }
             (Value::Null, _) => Ok(()),
-            (value, Shape::Any) if mode == Mode::BuiltIn => self.schema_or(value, ty),
+            (value, Shape::Any) if mode == ConformMode::BuiltIn => self.schema_or(value, ty),
             (_, Shape::Any) => Ok(()),
-            // An object where the schema has none: its members are unknown.
-            (Value::Object(members), _) if mode == Mode::Custom => {
+            // The schema declares no object here, so all members are unknown.
+            (Value::Object(members), _) if mode == ConformMode::Custom => {
                 self.drop_unknown(members, &members.keys().cloned().collect::<Vec<_>>());
                 Ok(())
             }
-            (value, Shape::Scalar(of)) if mode == Mode::BuiltIn => {
+            (value, Shape::Scalar(of)) if mode == ConformMode::BuiltIn => {
                 scalar::conform(value, *of).map_err(|wrong| format!("json: {wrong} (at {})", self.path))
             }
-            (value, _) if mode == Mode::BuiltIn => Err(format!(
+            (value, _) if mode == ConformMode::BuiltIn => Err(format!(
                 "json: cannot unmarshal {} into Go struct field {} of type {}",
                 scalar::json_type(value),
                 self.path,
@@ -114,8 +114,8 @@ impl Walk {
     }
 
     /// Checks an element of a list or a map. Null is the zero value of its type there, as in Go.
-    fn element(&mut self, value: &mut Value, ty: &TypeRef, mode: Mode) -> Result<(), String> {
-        if value.is_null() && mode == Mode::BuiltIn {
+    fn element(&mut self, value: &mut Value, ty: &TypeRef, mode: ConformMode) -> Result<(), String> {
+        if value.is_null() && mode == ConformMode::BuiltIn {
             *value = match ty.shape() {
                 Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
                 Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString) => {
@@ -135,7 +135,7 @@ impl Walk {
         members: &mut Map<String, Value>,
         of: &Struct,
         ty: &TypeRef,
-        mode: Mode,
+        mode: ConformMode,
         is_resource: bool,
     ) -> Result<(), String> {
         let (mut unknown, mut has_nulls) = (Vec::new(), false);
@@ -149,7 +149,7 @@ impl Walk {
             }
         }
         self.drop_unknown(members, &unknown);
-        if mode == Mode::BuiltIn && has_nulls {
+        if mode == ConformMode::BuiltIn && has_nulls {
             members.retain(|_, value| !value.is_null());
         }
         Ok(())
@@ -164,11 +164,11 @@ impl Walk {
         }
     }
 
-    /// A JSON schema, or what may stand for one. Members that no schema has are dropped and not reported: upstream reads
-    /// these values with a decoder of its own.
+    /// A JSON schema, or a value of one of its union types. Unknown members are dropped without a report, because upstream
+    /// reads these values with a separate decoder.
     fn schema_or(&mut self, value: &mut Value, ty: &TypeRef) -> Result<(), String> {
-        let Some(what) = ty.name().and_then(|name| name.strip_prefix(SCHEMA)) else { return Ok(()) };
-        let is_fitting = match what {
+        let Some(type_suffix) = ty.name().and_then(|name| name.strip_prefix(SCHEMA)) else { return Ok(()) };
+        let is_fitting = match type_suffix {
             "OrBool" if !value.is_boolean() && !value.is_object() => {
                 return Err("boolean or JSON schema expected".to_owned());
             }
@@ -185,9 +185,9 @@ impl Walk {
         let mut walk = Self { path: self.path.clone(), findings: Findings::default() };
         match value {
             Value::Array(items) => {
-                items.iter_mut().try_for_each(|item| walk.element(item, &schema, Mode::BuiltIn))
+                items.iter_mut().try_for_each(|item| walk.element(item, &schema, ConformMode::BuiltIn))
             }
-            Value::Object(_) => walk.value(value, &schema, Mode::BuiltIn),
+            Value::Object(_) => walk.value(value, &schema, ConformMode::BuiltIn),
             _ => Ok(()),
         }
     }

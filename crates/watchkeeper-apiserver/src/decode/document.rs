@@ -22,21 +22,21 @@ const MAX_REPLAYED: usize = 20_000;
 
 /// A parsed body, and the paths of its duplicate keys.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct ParsedBody {
     pub(super) value: Value,
     pub(super) duplicates: Vec<String>,
 }
 
 /// The reason why a body was not parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(super) enum ParseError {
     /// The body is malformed. Carries the message of the parser.
     Syntax(String),
     /// The values of the body take too much memory.
     TooLarge,
 }
 
-impl Unreadable {
+impl ParseError {
     /// Returns the same reason with the message of a malformed body mapped by `change`.
     pub(super) fn map(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
@@ -46,9 +46,9 @@ impl Unreadable {
     }
 }
 
-impl Document {
+impl ParsedBody {
     /// Parses JSON. The last value of a duplicate key wins.
-    pub(super) fn from_json(body: &[u8]) -> Result<Self, Unreadable> {
+    pub(super) fn from_json(body: &[u8]) -> Result<Self, ParseError> {
         let mut reading = Reading::default();
         // The text is known to be UTF-8, so strings are not validated again one by one.
         let read = match std::str::from_utf8(body) {
@@ -62,10 +62,10 @@ impl Document {
     }
 
     /// Parses a single YAML document. A body that is valid JSON is parsed as JSON, which is many times as fast.
-    pub(super) fn from_yaml(body: &[u8]) -> Result<Self, Unreadable> {
+    pub(super) fn from_yaml(body: &[u8]) -> Result<Self, ParseError> {
         if body.trim_ascii_start().starts_with(b"{") {
             match Self::from_json(body) {
-                Err(Unreadable::Syntax(_)) => {}
+                Err(ParseError::Syntax(_)) => {}
                 read => return read,
             }
         }
@@ -115,12 +115,12 @@ impl Reading {
         Ok(value)
     }
 
-    fn finish(self, read: Result<Value, String>) -> Result<Document, Unreadable> {
+    fn finish(self, read: Result<Value, String>) -> Result<ParsedBody, ParseError> {
         if self.weight.is_exceeded() {
-            return Err(Unreadable::TooLarge);
+            return Err(ParseError::TooLarge);
         }
-        let value = read.map_err(Unreadable::Syntax)?;
-        Ok(Document { value, duplicates: self.duplicates })
+        let value = read.map_err(ParseError::Syntax)?;
+        Ok(ParsedBody { value, duplicates: self.duplicates })
     }
 
     /// Counts memory, and fails at the limit.
@@ -227,8 +227,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let member = access.next_value_seed(Seed(reading))?;
             reading.path.truncate(length);
             match members.entry(key) {
-                Entry::Vacant(place) => _ = place.insert(member),
-                Entry::Occupied(mut place) => _ = place.insert(member),
+                Entry::Vacant(entry) => _ = entry.insert(member),
+                Entry::Occupied(mut entry) => _ = entry.insert(member),
             }
         }
         Ok(Value::Object(members))
@@ -242,27 +242,27 @@ mod tests {
     #[test]
     fn a_body_that_takes_far_more_memory_than_bytes_is_refused() {
         let body = format!("{{\"a\":[{}{{}}]}}", "{},".repeat(900_000));
-        assert_eq!(Document::from_json(body.as_bytes()).unwrap_err(), Unreadable::TooLarge);
+        assert_eq!(ParsedBody::from_json(body.as_bytes()).unwrap_err(), ParseError::TooLarge);
         let body = format!("{{\"a\":[{}0]}}", "1,".repeat(1_400_000));
-        assert!(Document::from_json(body.as_bytes()).is_ok(), "numbers take what they take");
+        assert!(ParsedBody::from_json(body.as_bytes()).is_ok(), "numbers have a fixed size");
     }
 
     #[test]
-    fn aliases_that_multiply_are_refused_before_they_fill_the_memory() {
+    fn yaml_alias_bombs_are_rejected_before_they_expand() {
         let mut body = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for level in 1..12 {
             let below = level - 1;
             let aliases = vec![format!("*a{below}"); 10].join(",");
             writeln!(body, "a{level}: &a{level} [{aliases}]").unwrap();
         }
-        assert!(Document::from_yaml(body.as_bytes()).is_err());
+        assert!(ParsedBody::from_yaml(body.as_bytes()).is_err());
         let merged = format!("a: &a {{{}}}\nb: [{}]\n", "k: 1", vec!["{<<: *a}"; 20_000].join(","));
-        assert!(Document::from_yaml(merged.as_bytes()).is_err());
+        assert!(ParsedBody::from_yaml(merged.as_bytes()).is_err());
     }
 
     #[test]
-    fn a_key_given_many_times_is_reported_once_at_the_place_it_has() {
-        let read = Document::from_json(br#"{"a":[{"b":1,"b":2,"b":3}],"c":1,"c":{"d":1,"d":2}}"#).unwrap();
+    fn a_key_repeated_many_times_is_reported_once_with_its_path() {
+        let read = ParsedBody::from_json(br#"{"a":[{"b":1,"b":2,"b":3}],"c":1,"c":{"d":1,"d":2}}"#).unwrap();
         assert_eq!(read.duplicates, ["a[0].b", "c", "c.d"]);
         assert_eq!(read.value, serde_json::json!({"a": [{"b": 3}], "c": {"d": 2}}));
     }

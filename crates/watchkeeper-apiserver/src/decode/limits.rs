@@ -5,7 +5,8 @@ use crate::field::cut;
 /// The maximum number of strict decoding errors and warnings of one body, as upstream.
 pub(super) const MAX_PROBLEMS: usize = 100;
 
-/// The maximum number of paths kept for one body. More than are reported, because they are sorted first.
+/// The maximum number of paths kept for one body. It exceeds the number of reported paths, because paths are sorted before
+/// the list is truncated.
 pub(super) const MAX_PATHS: usize = 10_000;
 
 /// The longest path that is reported, in bytes.
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_paths_are_cut_between_characters() {
+    fn long_paths_are_truncated_at_a_character_boundary() {
         let long = "ä".repeat(MAX_PATH_BYTES);
         for path in [path_text(&long, "x"), path_text("a", &long), path_text("", &long)] {
             assert!(path.len() <= MAX_PATH_BYTES + 4 && path.ends_with("..."), "{}", path.len());

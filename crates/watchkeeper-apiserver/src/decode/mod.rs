@@ -21,8 +21,8 @@ use crate::{
     status::ApiError,
 };
 
-use conform::Mode;
-use document::{Document, Unreadable};
+use conform::ConformMode;
+use document::{ParseError, ParsedBody};
 use limits::MAX_PROBLEMS;
 use strict::Problems;
 
@@ -49,7 +49,7 @@ pub(crate) struct Decoded {
 
 /// An object that was checked against its schema.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedObject {
     /// The object, without unknown fields.
     pub object: Value,
     /// The problems, such as `unknown field "spec.x"`, one for each unknown field.
@@ -133,10 +133,10 @@ pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<
 /// # Errors
 /// 400 for malformed bodies.
 pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decoded, ApiError> {
-    let Document { value, duplicates } =
-        Document::from_yaml(body).map_err(|unreadable| match unreadable {
-            Unreadable::Syntax(error) => ApiError::bad_request(format!("error decoding YAML: {error}")),
-            Unreadable::TooLarge => too_large(),
+    let ParsedBody { value, duplicates } =
+        ParsedBody::from_yaml(body).map_err(|unreadable| match unreadable {
+            ParseError::Syntax(error) => ApiError::bad_request(format!("error decoding YAML: {error}")),
+            ParseError::TooLarge => too_large(),
         })?;
     let problems = if duplicates.is_empty() { Problems::default() } else { Problems::of_yaml(body) };
     match validation {
@@ -156,10 +156,10 @@ pub(crate) fn applied(body: &[u8], validation: FieldValidation) -> Result<Decode
 /// # Errors
 /// 400 for bodies that are not JSON.
 pub(crate) fn patch(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
-    let Document { value, duplicates } =
-        Document::from_json(body).map_err(|unreadable| match unreadable {
-            Unreadable::Syntax(_) => ApiError::bad_request("invalid JSON patch"),
-            Unreadable::TooLarge => too_large(),
+    let ParsedBody { value, duplicates } =
+        ParsedBody::from_json(body).map_err(|unreadable| match unreadable {
+            ParseError::Syntax(_) => ApiError::bad_request("invalid JSON patch"),
+            ParseError::TooLarge => too_large(),
         })?;
     Ok((value, repeated(&duplicates).take(MAX_PROBLEMS).collect()))
 }
@@ -182,9 +182,9 @@ fn too_large() -> ApiError {
 ///
 /// # Errors
 /// The message about a value of the wrong type.
-pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<Checked, String> {
+pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<CheckedObject, String> {
     let findings = conform::conform(&mut object, ty, mode(is_custom))?;
-    Ok(Checked { object, problems: unknown(&findings.unknown).take(MAX_PROBLEMS).collect() })
+    Ok(CheckedObject { object, problems: unknown(&findings.unknown).take(MAX_PROBLEMS).collect() })
 }
 
 /// Returns the 422 for a custom object with another kind. Custom objects are decoded whatever their kind, and rejected
@@ -201,8 +201,8 @@ pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiErro
     errors::invalid_as(&given, &expected.group, &text(object.pointer("/metadata/name")), &[wrong])
 }
 
-fn mode(is_custom: bool) -> Mode {
-    if is_custom { Mode::Custom } else { Mode::BuiltIn }
+fn mode(is_custom: bool) -> ConformMode {
+    if is_custom { ConformMode::Custom } else { ConformMode::BuiltIn }
 }
 
 /// The expected content of a body.
@@ -228,18 +228,18 @@ impl Expected<'_> {
     ) -> Result<Decoded, ApiError> {
         let form =
             MediaType::of(content_type).filter(|form| !(self.is_custom() && *form == MediaType::Protobuf));
-        let Document { value: mut object, duplicates } = match form {
+        let ParsedBody { value: mut object, duplicates } = match form {
             None => return Err(self.unsupported()),
             Some(MediaType::Json) => {
-                self.typed(Document::from_json(body), body, "json parse error: ", validation)?
+                self.typed(ParsedBody::from_json(body), body, "json parse error: ", validation)?
             }
             Some(MediaType::Yaml) => {
-                let document = Document::from_yaml(body).map_err(|unreadable| {
+                let document = ParsedBody::from_yaml(body).map_err(|unreadable| {
                     unreadable.map(|error| format!("error converting YAML to JSON: {error}"))
                 });
                 self.typed(document, body, "", validation)?
             }
-            Some(MediaType::Protobuf) => Document { value: self.protobuf(body)?, duplicates: Vec::new() },
+            Some(MediaType::Protobuf) => ParsedBody { value: self.protobuf(body)?, duplicates: Vec::new() },
         };
         let findings = conform::conform(&mut object, self.ty, mode(self.is_custom()))
             .map_err(|wrong| self.cannot_be_handled(&self.gvk.kind, &self.gvk.version, &wrong))?;
@@ -258,16 +258,16 @@ impl Expected<'_> {
     /// Checks that a document is an object of the expected kind.
     fn typed(
         &self,
-        document: Result<Document, Unreadable>,
+        document: Result<ParsedBody, ParseError>,
         body: &[u8],
         prefix: &str,
         validation: FieldValidation,
-    ) -> Result<Document, ApiError> {
+    ) -> Result<ParsedBody, ApiError> {
         let unrecognized =
             |wrong: &str| self.unrecognized(&format!("couldn't get version/kind; {prefix}{wrong}"), body);
         let mut document = document.map_err(|unreadable| match unreadable {
-            Unreadable::Syntax(error) => unrecognized(&error),
-            Unreadable::TooLarge => too_large(),
+            ParseError::Syntax(error) => unrecognized(&error),
+            ParseError::TooLarge => too_large(),
         })?;
         let Value::Object(members) = &mut document.value else {
             let found = scalar::json_type(&document.value);
@@ -309,7 +309,9 @@ impl Expected<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::new(group, version, self.gvk.kind.as_str());
         let paths = match (kinds.by_gvk(&gvk), &*object) {
-            (Some(other), _) => conform::conform(object, &other.ty, Mode::Custom).unwrap_or_default().unknown,
+            (Some(other), _) => {
+                conform::conform(object, &other.ty, ConformMode::Custom).unwrap_or_default().unknown
+            }
             (None, Value::Object(members)) => {
                 let is_known = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata");
                 members.keys().filter(|name| !is_known(name)).take(MAX_PROBLEMS).cloned().collect()

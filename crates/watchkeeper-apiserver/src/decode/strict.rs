@@ -92,14 +92,14 @@ fn in_order(body: &[u8], unknown: &[String]) -> Vec<String> {
         path: String::new(),
         unknown: unknown.iter().map(String::as_str).collect(),
         problems: Vec::new(),
-        seen: HashSet::new(),
+        reported: HashSet::new(),
     };
     // The body was parsed before, so it is JSON.
     _ = Step(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
-    let Walk { mut problems, seen, .. } = walk;
+    let Walk { mut problems, reported, .. } = walk;
     // Paths that are too long for a comparison come last.
     let room = MAX_PROBLEMS - problems.len();
-    let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !seen.contains(problem));
+    let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !reported.contains(problem));
     problems.extend(others.take(room));
     problems
 }
@@ -108,18 +108,18 @@ struct Walk<'u> {
     path: String,
     unknown: HashSet<&'u str>,
     problems: Vec<String>,
-    seen: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl Walk<'_> {
     fn report(&mut self, problem: String) {
-        if self.problems.len() < MAX_PROBLEMS && self.seen.insert(problem.clone()) {
+        if self.problems.len() < MAX_PROBLEMS && self.reported.insert(problem.clone()) {
             self.problems.push(problem);
         }
     }
 }
 
-/// The methods of a visitor that uses keys only.
+/// The methods of a visitor that ignores all scalar values.
 macro_rules! ignore_scalars {
     () => {
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,8 +174,8 @@ impl<'de> Visitor<'de> for Step<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let length = self.0.path.len();
-        for place in 0.. {
-            _ = write!(self.0.path, "[{place}]");
+        for index in 0.. {
+            _ = write!(self.0.path, "[{index}]");
             let item = access.next_element_seed(Step(&mut *self.0))?;
             self.0.path.truncate(length);
             if item.is_none() {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_built_in_kinds_come_in_the_order_of_the_body() {
+    fn strict_errors_of_built_in_kinds_are_in_body_order() {
         let unknown = paths(&[
             "spec.containers[0].unknownNested",
             "spec.unknown1",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_custom_kinds_are_repeated_keys_first() {
+    fn strict_errors_of_custom_kinds_list_duplicate_keys_first() {
         let (duplicates, unknown) =
             (paths(&["spec.unknownDupe"]), paths(&["spec.unknown1", "spec.unknownDupe"]));
         let problems = Problems::find(MediaType::Json, JSON.as_bytes(), &duplicates, &unknown, true);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_keys_of_yaml_are_told_by_their_lines() {
+    fn duplicate_yaml_keys_are_reported_with_their_line_numbers() {
         let (duplicates, unknown) = (paths(&["metadata.name"]), paths(&["spec.zz", "spec.m.k"]));
         let problems = Problems::find(MediaType::Yaml, YAML.as_bytes(), &duplicates, &unknown, false);
         assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_problems_is_limited() {
+    fn the_number_of_strict_errors_is_limited() {
         let keys: Vec<String> =
             (0..500).map(|number| format!("\"k{number}\": 1, \"k{number}\": 2")).collect();
         let body = format!("{{{}}}", keys.join(","));

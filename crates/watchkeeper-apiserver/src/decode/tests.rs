@@ -37,7 +37,7 @@ fn kind_and_version_are_filled_in_from_the_path() {
 }
 
 #[test]
-fn unknown_members_are_dropped_and_told() {
+fn unknown_fields_are_dropped_and_reported() {
     let text = r#"{"metadata": {"name": "a", "nosuch": 1}, "dta": {"a": 1, "a": 2}}"#;
     let decoded = json_body(text, FieldValidation::Warn).unwrap();
     assert_eq!(decoded.object["metadata"], json!({"name": "a"}));
@@ -48,7 +48,7 @@ fn unknown_members_are_dropped_and_told() {
 }
 
 #[test]
-fn strict_requests_fail_over_them() {
+fn strict_validation_rejects_unknown_and_duplicate_fields() {
     let text = r#"{"metadata": {"name": "a"}, "data": {"k": "1", "k": "2"}}"#;
     let error = json_body(text, FieldValidation::Strict).unwrap_err();
     assert_eq!((error.code, error.reason), (400, "BadRequest"));
@@ -59,7 +59,7 @@ fn strict_requests_fail_over_them() {
 }
 
 #[test]
-fn the_last_of_two_values_counts() {
+fn the_last_duplicate_value_is_used() {
     let text = r#"{"data": {"k": "1"}, "data": {"k": "2"}}"#;
     let decoded = json_body(text, FieldValidation::Warn).unwrap();
     assert_eq!(decoded.object["data"], json!({"k": "2"}));
@@ -67,7 +67,7 @@ fn the_last_of_two_values_counts() {
 }
 
 #[test]
-fn places_in_lists_are_numbered() {
+fn paths_of_list_items_contain_their_index() {
     let text = br#"{"spec": {"replcas": 1, "template": {"spec": {"containers": [{"name": "c"}, {"imagee": "x"}]}}}}"#;
     let decoded = body(None, text, &kind("apps", "deployments"), FieldValidation::Warn).unwrap();
     let mut warnings = decoded.warnings;
@@ -79,7 +79,7 @@ fn places_in_lists_are_numbered() {
 }
 
 #[test]
-fn bodies_that_are_not_the_object_are_refused() {
+fn bodies_of_another_kind_or_shape_are_rejected() {
     let refused = [
         ("application/json", ""),
         ("application/json", "{\"apiVersion\": \"v1\","),
@@ -104,7 +104,7 @@ fn bodies_that_are_not_the_object_are_refused() {
 }
 
 #[test]
-fn yaml_is_read_like_json() {
+fn yaml_bodies_decode_like_json_bodies() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: from-yaml\ndata:\n  a: '1'\n  b: two\n";
     let decoded = read("application/yaml", text, FieldValidation::Strict).unwrap();
     assert_eq!(decoded.object["data"], json!({"a": "1", "b": "two"}));
@@ -115,7 +115,7 @@ fn yaml_is_read_like_json() {
 }
 
 #[test]
-fn values_come_out_in_the_servers_own_form() {
+fn times_are_normalized_to_the_format_of_the_server() {
     let text = br#"{"metadata": {"creationTimestamp": "2020-01-01T02:00:00.5+02:00"},
         "spec": {"renewTime": "2020-01-01T00:00:00.000001Z", "acquireTime": null}}"#;
     let lease =
@@ -129,7 +129,7 @@ fn values_come_out_in_the_servers_own_form() {
 }
 
 #[test]
-fn protobuf_bodies_are_read() {
+fn protobuf_bodies_are_decoded() {
     let sent = STANDARD
         .decode("azhzAAoPCgJ2MRIJQ29uZmlnTWFwEh4KDAoCcGJaBgoBbBIBMRIGCgFhEgExEgYKAWISATIaACIA")
         .unwrap();
@@ -195,12 +195,12 @@ fn round_trip(object: &Value, kind: &Kind) -> Value {
 }
 
 #[test]
-fn a_pod_is_the_same_after_protobuf() {
+fn a_pod_survives_a_protobuf_round_trip() {
     assert_eq!(round_trip(&pod(), &kind("", "pods")), pod());
 }
 
 #[test]
-fn types_that_are_one_of_two_things_are_the_same_after_protobuf() {
+fn union_types_of_json_schemas_survive_a_protobuf_round_trip() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -225,7 +225,7 @@ fn types_that_are_one_of_two_things_are_the_same_after_protobuf() {
 }
 
 #[test]
-fn a_list_of_text_in_a_map_is_the_same_after_protobuf() {
+fn a_map_of_string_lists_survives_a_protobuf_round_trip() {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
         "spec": {"user": "u", "extra": {"scopes": ["a", "b"]}}, "status": {"allowed": false}
@@ -237,7 +237,7 @@ fn a_list_of_text_in_a_map_is_the_same_after_protobuf() {
 const GO_OBJECTS: &str = include_str!("../../tests/go-objects/objects.tsv");
 
 #[test]
-fn what_go_wrote_is_read_and_written_the_same() {
+fn protobuf_written_by_go_round_trips() {
     let kinds = Registry::new().kinds();
     let mut count = 0;
     for line in GO_OBJECTS.lines() {
@@ -270,7 +270,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), form in 0..3_usize) {
+    fn decoding_arbitrary_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), form in 0..3_usize) {
         let content_type = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"][form];
         let pods = kind("", "pods");
         let _ = body(Some(content_type), &bytes, &pods, FieldValidation::Strict);
@@ -281,17 +281,17 @@ proptest! {
     }
 
     #[test]
-    fn no_damaged_message_makes_it_panic(place in 0..400_usize, byte in any::<u8>()) {
+    fn decoding_a_corrupted_protobuf_message_does_not_panic(position in 0..400_usize, byte in any::<u8>()) {
         let pods = kind("", "pods");
         let mut raw = protobuf::write(&pod(), &pods.ty);
-        if let Some(victim) = raw.get_mut(place) {
+        if let Some(victim) = raw.get_mut(position) {
             *victim = byte;
         }
         let _ = protobuf::read(&raw, &pods.ty);
     }
 
     #[test]
-    fn deep_bodies_are_refused_not_fatal(depth in 1..3000_usize) {
+    fn deeply_nested_bodies_are_rejected_without_stack_overflow(depth in 1..3000_usize) {
         let text = format!("{{\"metadata\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
         prop_assert!(json_body(&text, FieldValidation::Ignore).is_err());
         prop_assert!(read("application/yaml", &text, FieldValidation::Ignore).is_err());

@@ -6,12 +6,12 @@ use crate::kinds::{Group, GroupVersionKind, Kind, Kinds};
 
 /// The version of the document that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum DiscoveryVersion {
     /// `apidiscovery.k8s.io/v2`, the only version that is still served.
     V2,
 }
 
-impl Form {
+impl DiscoveryVersion {
     /// Returns the version, as in `Accept` and `Content-Type`.
     pub(crate) fn version(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Form {
 }
 
 /// Returns the document of `/api` (the core group) or `/apis` (all other groups).
-pub(crate) fn aggregated(kinds: &Kinds, is_core: bool, form: Form) -> Value {
+pub(crate) fn aggregated(kinds: &Kinds, is_core: bool, form: DiscoveryVersion) -> Value {
     let groups: Vec<Value> = kinds
         .groups()
         .iter()
@@ -94,20 +94,21 @@ mod tests {
     use crate::{discovery::etag, kinds::Registry};
 
     #[test]
-    fn the_two_documents_have_everything_once() {
+    fn the_two_aggregated_documents_list_every_resource_once() {
         let kinds = Registry::new().kinds();
         let count = |document: &Value| -> usize {
             let groups = document["items"].as_array().unwrap().iter();
             let versions = groups.flat_map(|group| group["versions"].as_array().unwrap());
             versions.map(|version| version["resources"].as_array().unwrap().len()).sum()
         };
-        let (core, others) = (aggregated(&kinds, true, Form::V2), aggregated(&kinds, false, Form::V2));
+        let (core, others) =
+            (aggregated(&kinds, true, DiscoveryVersion::V2), aggregated(&kinds, false, DiscoveryVersion::V2));
         assert_eq!((count(&core), count(&others)), (17, 55));
     }
 
     #[test]
-    fn the_same_document_has_the_same_etag() {
-        let document = || aggregated(&Registry::new().kinds(), false, Form::V2).to_string();
+    fn equal_documents_have_equal_etags() {
+        let document = || aggregated(&Registry::new().kinds(), false, DiscoveryVersion::V2).to_string();
         let tag = etag(document().as_bytes());
         assert_eq!(tag, etag(document().as_bytes()));
         assert_ne!(tag, etag(b""));

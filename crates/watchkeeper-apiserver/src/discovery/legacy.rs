@@ -113,7 +113,7 @@ mod tests {
     use crate::kinds::Registry;
 
     #[test]
-    fn the_core_group_is_told_apart() {
+    fn the_core_group_is_absent_from_apis_and_has_its_own_resource_list() {
         let kinds = Registry::new().kinds();
         let all = groups(&kinds);
         assert_eq!(all["groups"].as_array().unwrap().len(), 21);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_stored_versions_are_the_ones_clients_know() {
+    fn storage_version_hashes_equal_those_of_kube_apiserver() {
         let kinds = Registry::new().kinds();
         let hash = |group: &str, version: &str, plural: &str| {
             let list = resources(&kinds, group, version).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subresource_of_another_group_says_so() {
+    fn a_subresource_of_another_group_names_that_group_and_version() {
         let kinds = Registry::new().kinds();
         let apps = resources(&kinds, "apps", "v1").unwrap();
         let scale =

@@ -6,7 +6,7 @@
 mod aggregated;
 mod legacy;
 
-pub(crate) use aggregated::{Form, aggregated};
+pub(crate) use aggregated::{DiscoveryVersion, aggregated};
 pub(crate) use legacy::{api_versions, group, groups, resources};
 
 use ring::digest;

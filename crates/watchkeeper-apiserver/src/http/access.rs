@@ -1,7 +1,7 @@
 //! Protection of a server without authentication against web pages.
 //!
-//! A browser on the machine of the server can reach the server. A page of another site must not be able to use it: neither
-//! under its own host name that resolves to the server (DNS rebinding), nor with cross-site requests.
+//! A browser on the same machine can reach the server. A web page of another site must not: neither through a host name
+//! of that site that resolves to the server (DNS rebinding), nor with cross-site requests.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_are_refused() {
+    fn cross_origin_requests_are_rejected() {
         let hosts = AllowedHosts::new(["dev.example".to_owned()]);
         let with = |name, value| code(&hosts, "/api", &[("host", "localhost"), (name, value)]);
         for origin in

@@ -10,7 +10,7 @@ const BEARER: &[u8] = b"bearer ";
 /// Returns the credentials of a request.
 ///
 /// # Errors
-/// 401 for a bearer token with characters that no token has.
+/// 401 for a bearer token with characters that tokens cannot contain.
 pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     let scheme = value.as_bytes().trim_ascii_start().get(..BEARER.len());

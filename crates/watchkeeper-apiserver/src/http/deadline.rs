@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_that_is_no_duration_is_400() {
+    fn an_invalid_timeout_is_rejected_with_400() {
         for text in ["invalid", "5", "5x", "s", "-", ".s", "1..5s", "1s5", "9999999h", "1 s", "١s"] {
             assert_eq!(timeout_of(Some(text)).expect_err(text).code, 400, "{text}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_waits_too_long_is_dropped() {
+    async fn work_is_dropped_at_its_deadline() {
         let clock = TokioClock::new();
         let second = Duration::from_secs(1);
         assert_eq!(within(&clock, second, clock.sleep(2 * second)).await, None);

@@ -13,7 +13,7 @@ use super::{
     respond,
 };
 use crate::{
-    discovery::{self, Form},
+    discovery::{self, DiscoveryVersion},
     kinds::Kinds,
     openapi,
     rest::errors,
@@ -28,12 +28,12 @@ pub(super) struct Documents {
 #[derive(Debug, Default)]
 struct Made {
     generation: u64,
-    by_name: HashMap<String, Arc<Document>>,
+    by_name: HashMap<String, Arc<CachedDocument>>,
 }
 
 /// A document with its `ETag`.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct CachedDocument {
     pub(super) bytes: Bytes,
     pub(super) etag: String,
 }
@@ -46,7 +46,7 @@ impl Documents {
         kinds: &Kinds,
         name: &str,
         make: impl FnOnce() -> Option<Vec<u8>>,
-    ) -> Option<Arc<Document>> {
+    ) -> Option<Arc<CachedDocument>> {
         let mut made = self.made.lock();
         if made.generation != kinds.generation() {
             *made = Made { generation: kinds.generation(), by_name: HashMap::new() };
@@ -55,7 +55,7 @@ impl Documents {
             return Some(Arc::clone(document));
         }
         let bytes: Bytes = make()?.into();
-        let document = Arc::new(Document { etag: discovery::etag(&bytes), bytes });
+        let document = Arc::new(CachedDocument { etag: discovery::etag(&bytes), bytes });
         made.by_name.insert(name.to_owned(), Arc::clone(&document));
         Some(document)
     }
@@ -191,7 +191,7 @@ fn plain(value: &Value, media: Media) -> Response<ResponseBody> {
     response
 }
 
-fn tagged(document: &Document, headers: &HeaderMap, form: Form) -> Response<ResponseBody> {
+fn tagged(document: &CachedDocument, headers: &HeaderMap, form: DiscoveryVersion) -> Response<ResponseBody> {
     let is_known = is_known(headers, &document.etag);
     let body = if is_known { Bytes::new() } else { document.bytes.clone() };
     let mut response = Response::new(ResponseBody::whole(body));

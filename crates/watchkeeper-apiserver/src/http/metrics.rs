@@ -29,7 +29,7 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 
 /// The labels of a request. Stored in the extensions of its response once they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct About {
+pub(super) struct ResponseLabels {
     verb: &'static str,
     group: String,
     version: String,
@@ -38,7 +38,7 @@ pub(super) struct About {
     scope: &'static str,
 }
 
-impl About {
+impl ResponseLabels {
     /// Returns the labels of a request to a kind, for a collection or one object.
     pub(super) fn kind(
         verb: &'static str,
@@ -66,13 +66,13 @@ impl About {
     pub(super) fn nothing(method: &Method) -> Self {
         let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-        let verb = known.iter().position(|known| known == method).and_then(|place| verbs.get(place).copied());
+        let verb = known.iter().position(|known| known == method).and_then(|index| verbs.get(index).copied());
         Self { verb: verb.unwrap_or("other"), ..Self::default() }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct RequestLabels {
     component: &'static str,
     verb: &'static str,
     group: String,
@@ -114,9 +114,9 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
-    answered: Family<Answered, Counter>,
+    requests: Family<RequestLabels, Counter>,
     in_flight: Family<InFlight, Gauge>,
-    long_running: Family<About, Gauge>,
+    long_running: Family<ResponseLabels, Gauge>,
     stored: Family<Stored, Gauge>,
 }
 
@@ -124,13 +124,13 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
-            answered: Family::default(),
+            requests: Family::default(),
             in_flight: Family::default(),
             long_running: Family::default(),
             stored: Family::default(),
         };
-        let Self { registry, answered, in_flight, long_running, stored } = &mut metrics;
-        registry.register("apiserver_request", "Completed requests", answered.clone());
+        let Self { registry, requests, in_flight, long_running, stored } = &mut metrics;
+        registry.register("apiserver_request", "Completed requests", requests.clone());
         let help = "Requests in progress, except watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
         registry.register("apiserver_longrunning_requests", "Open watches", long_running.clone());
@@ -148,16 +148,16 @@ impl Metrics {
     }
 
     /// Counts an open watch.
-    pub(super) fn long_running(&self, about: &About) -> Counted {
+    pub(super) fn long_running(&self, about: &ResponseLabels) -> Counted {
         Counted::in_gauge(self.long_running.get_or_create_owned(about))
     }
 
     /// Counts a completed request.
-    pub(super) fn end(&self, about: About, code: u16) {
-        let About { verb, group, version, resource, subresource, scope } = about;
+    pub(super) fn end(&self, about: ResponseLabels, code: u16) {
+        let ResponseLabels { verb, group, version, resource, subresource, scope } = about;
         let component = "apiserver";
-        let labels = Answered { component, verb, group, version, resource, subresource, scope, code };
-        self.answered.get_or_create(&labels).inc();
+        let labels = RequestLabels { component, verb, group, version, resource, subresource, scope, code };
+        self.requests.get_or_create(&labels).inc();
     }
 
     /// Encodes all metrics as text.

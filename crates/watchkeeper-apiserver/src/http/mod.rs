@@ -1,4 +1,4 @@
-//! HTTP: from a request to a verb, and from the result to a response.
+//! The HTTP layer: routing of requests to verbs, and encoding of results.
 
 mod access;
 mod body;
@@ -29,5 +29,5 @@ pub use limits::ConnectionLimits;
 
 pub(crate) use access::AllowedHosts;
 pub(crate) use listen::{ListenOptions, Listener};
-pub(crate) use service::{Api, Guards};
-pub(crate) use tls::Identity;
+pub(crate) use service::{Api, Protection};
+pub(crate) use tls::TlsIdentity;

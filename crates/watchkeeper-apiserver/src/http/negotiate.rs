@@ -2,7 +2,7 @@
 
 use crate::{
     discovery,
-    rest::represent::{Form, IncludeObject},
+    rest::represent::{IncludeObject, ObjectForm},
     status::{ApiError, Details},
 };
 
@@ -34,12 +34,12 @@ pub(crate) struct Representation {
     /// The media type.
     pub(crate) media: Media,
     /// The form of objects.
-    pub(crate) form: Form,
+    pub(crate) form: ObjectForm,
 }
 
 impl Default for Representation {
     fn default() -> Self {
-        Self { media: Media::Json, form: Form::Plain }
+        Self { media: Media::Json, form: ObjectForm::Plain }
     }
 }
 
@@ -58,11 +58,11 @@ impl Offer {
     /// The offer of whole objects only.
     pub(crate) const WHOLE: Self = Self { protobuf: true, metadata: false, table: false };
 
-    fn has(self, media: Media, form: &Form) -> bool {
+    fn has(self, media: Media, form: &ObjectForm) -> bool {
         match form {
-            Form::Plain => self.protobuf || media != Media::Protobuf,
-            Form::Metadata { .. } => self.metadata,
-            Form::Table { .. } => self.table && media != Media::Protobuf,
+            ObjectForm::Plain => self.protobuf || media != Media::Protobuf,
+            ObjectForm::Metadata { .. } => self.metadata,
+            ObjectForm::Table { .. } => self.table && media != Media::Protobuf,
         }
     }
 }
@@ -83,13 +83,13 @@ fn wrong_include(include: &str) -> ApiError {
 }
 
 /// A media range of an `Accept` header.
-struct Range<'a> {
+struct MediaRange<'a> {
     media_type: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
     quality: f32,
 }
 
-impl<'a> Range<'a> {
+impl<'a> MediaRange<'a> {
     fn read(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
@@ -122,8 +122,9 @@ pub(crate) fn negotiate(
     if accept.trim().is_empty() {
         return Ok(Representation::default());
     }
-    let mut ranges: Vec<Range<'_>> = accept.split(',').map(|text| Range::read(text.trim())).collect();
-    let is_known = |range: &Range<'_>| {
+    let mut ranges: Vec<MediaRange<'_>> =
+        accept.split(',').map(|text| MediaRange::read(text.trim())).collect();
+    let is_known = |range: &MediaRange<'_>| {
         matches!(
             range.media_type,
             "" | "*/*" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf"
@@ -148,7 +149,7 @@ pub(crate) fn negotiate(
             _ => continue,
         };
         if let Some(form) = form_of(range, include).filter(|form| offer.has(media, form)) {
-            if matches!(form, Form::Table { .. })
+            if matches!(form, ObjectForm::Table { .. })
                 && let Some(other) = include.filter(|include| !INCLUDED.contains(include))
             {
                 return Err((wrong_include(other), media));
@@ -162,11 +163,11 @@ pub(crate) fn negotiate(
 }
 
 /// Returns the form of aggregated discovery, if the client prefers it to plain JSON.
-pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::Form> {
-    for range in accept?.split(',').map(|text| Range::read(text.trim())) {
+pub(crate) fn aggregated(accept: Option<&str>) -> Option<discovery::DiscoveryVersion> {
+    for range in accept?.split(',').map(|text| MediaRange::read(text.trim())) {
         match (range.media_type, range.parameter("as"), range.parameter("v")) {
             ("application/json", Some("APIGroupDiscoveryList"), Some("v2")) => {
-                return Some(discovery::Form::V2);
+                return Some(discovery::DiscoveryVersion::V2);
             }
             ("application/json" | "*/*", None, _) => return None,
             _ => {}
@@ -187,7 +188,8 @@ pub(crate) enum OpenApiMedia {
 /// Chooses the media type of the OpenAPI v2 document. Returns none if the client accepts neither.
 pub(crate) fn openapi_v2(accept: Option<&str>) -> Option<OpenApiMedia> {
     let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
-    let mut ranges: Vec<Range<'_>> = accept.split(',').map(|text| Range::read(text.trim())).collect();
+    let mut ranges: Vec<MediaRange<'_>> =
+        accept.split(',').map(|text| MediaRange::read(text.trim())).collect();
     ranges.sort_by(|one, other| other.quality.total_cmp(&one.quality));
     ranges.iter().find_map(|range| match range.media_type {
         "application/json" | "application/*" | "*/*" => Some(OpenApiMedia::Json),
@@ -198,17 +200,17 @@ pub(crate) fn openapi_v2(accept: Option<&str>) -> Option<OpenApiMedia> {
 }
 
 /// Returns the form that a media range requests. None if there is no such form.
-fn form_of(range: &Range<'_>, include: Option<&str>) -> Option<Form> {
-    let Some(form) = range.parameter("as") else { return Some(Form::Plain) };
+fn form_of(range: &MediaRange<'_>, include: Option<&str>) -> Option<ObjectForm> {
+    let Some(form) = range.parameter("as") else { return Some(ObjectForm::Plain) };
     let version = range.parameter("v").unwrap_or_default();
     if range.parameter("g") != Some("meta.k8s.io") || !matches!(version, "v1" | "v1beta1") {
         return None;
     }
     let version = version.to_owned();
     match form {
-        "PartialObjectMetadata" => Some(Form::Metadata { version, is_list: false }),
-        "PartialObjectMetadataList" => Some(Form::Metadata { version, is_list: true }),
-        "Table" => Some(Form::Table {
+        "PartialObjectMetadata" => Some(ObjectForm::Metadata { version, is_list: false }),
+        "PartialObjectMetadataList" => Some(ObjectForm::Metadata { version, is_list: true }),
+        "Table" => Some(ObjectForm::Table {
             version,
             include: match include {
                 Some("Object") => IncludeObject::Object,
@@ -231,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_exists_is_taken() {
+    fn the_first_supported_media_type_is_selected() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         let chosen = negotiate(Some(table), Some("Object"), false, ALL).unwrap();
-        let form = Form::Table { version: "v1".into(), include: IncludeObject::Object };
+        let form = ObjectForm::Table { version: "v1".into(), include: IncludeObject::Object };
         assert_eq!(chosen, Representation { media: Media::Json, form });
         let unknown = "application/json;as=Other;v=v1;g=meta.k8s.io,application/yaml";
         let chosen = negotiate(Some(unknown), None, false, ALL).unwrap();
-        assert_eq!(chosen, Representation { media: Media::Yaml, form: Form::Plain });
+        assert_eq!(chosen, Representation { media: Media::Yaml, form: ObjectForm::Plain });
         let by_quality =
             negotiate(Some("application/yaml;q=0.1,application/json;q=0.9"), None, false, ALL).unwrap();
         assert_eq!(by_quality.media, Media::Json);
@@ -246,10 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn a_form_an_endpoint_does_not_have_is_passed_over() {
+    fn media_types_the_endpoint_does_not_support_are_skipped() {
         let chosen = |accept: &str, offer| {
             negotiate(Some(accept), None, false, offer)
-                .map(|chosen| (chosen.media, chosen.form == Form::Plain))
+                .map(|chosen| (chosen.media, chosen.form == ObjectForm::Plain))
                 .map_err(|(error, _)| error.code)
         };
         let protobuf = "application/vnd.kubernetes.protobuf";
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused() {
+    fn unsupported_accept_headers_are_rejected_with_406() {
         for accept in
             ["text/html", "application/*", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"]
         {

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_about_resources() {
+    fn resource_paths_are_parsed() {
         let pod = ResourcePath { version: "v1".into(), resource: "pods".into(), ..ResourcePath::default() };
         assert_eq!(read("/api/v1/pods").unwrap(), pod);
         let in_namespace = ResourcePath { namespace: "ns".into(), ..pod.clone() };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_resources_themselves() {
+    fn the_path_of_a_namespace_is_parsed_as_a_resource() {
         let namespaces =
             ResourcePath { version: "v1".into(), resource: "namespaces".into(), ..ResourcePath::default() };
         assert_eq!(read("/api/v1/namespaces").unwrap(), namespaces);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_superfluous_segments_are_not_well_formed() {
+    fn paths_with_empty_or_superfluous_segments_are_malformed() {
         for (path, expected) in [
             ("/api/v1/namespaces/ns/pods/p/status", true),
             ("/api/v1/namespaces/ns/pods/", true),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_not() {
+    fn non_resource_paths_are_not_parsed() {
         for path in ["/", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/healthz/ping"] {
             assert_eq!(read(path), None, "{path}");
         }

@@ -8,20 +8,20 @@ use super::{body::ResponseBody, negotiate::Media, warning, yaml};
 use crate::{
     kinds::{GroupVersionKind, Kind},
     protobuf::{self, Envelope},
-    rest::{Answer, ListBody, Payload, represent},
+    rest::{ApiResponse, ListBody, Payload, represent},
     schema::{self, TypeRef},
     status::ApiError,
 };
 
 /// Encodes a result in the media type and style that the client accepts.
-pub(super) fn answer(
-    answer: Answer,
+pub(super) fn success(
+    result: ApiResponse,
     media: Media,
     is_pretty: bool,
     kind: Option<&Kind>,
 ) -> Response<ResponseBody> {
-    let is_watch = matches!(answer.payload, Payload::Watch(_) | Payload::Frames(_));
-    let body = match answer.payload {
+    let is_watch = matches!(result.payload, Payload::Watch(_) | Payload::Frames(_));
+    let body = match result.payload {
         Payload::Watch(watcher) => {
             let timeout = watcher.timeout();
             ResponseBody::frames(watcher.into_stream()).watching_for(timeout)
@@ -34,7 +34,7 @@ pub(super) fn answer(
             let value = serde_json::from_slice(&bytes).unwrap_or_default();
             ResponseBody::whole(encode(&value, media, is_pretty, kind))
         }
-        Payload::List(list) if media == Media::Json && !is_pretty && list.is_item_by_item() => pieces(list),
+        Payload::List(list) if media == Media::Json && !is_pretty && list.is_item_by_item() => chunked(list),
         Payload::List(list) => ResponseBody::whole(encode(&list.into_value(), media, is_pretty, kind)),
         Payload::Value(value) => ResponseBody::whole(encode(&value, media, is_pretty, kind)),
     };
@@ -43,13 +43,13 @@ pub(super) fn answer(
         (true, _) => "application/json",
         (false, media) => media.content_type(),
     };
-    let mut response = with_type(answer.code, content_type, body);
-    warning::add(response.headers_mut(), &answer.warnings);
+    let mut response = with_type(result.code, content_type, body);
+    warning::add(response.headers_mut(), &result.warnings);
     response
 }
 
-/// Returns a list body in chunks. A short list is a body of known length.
-fn pieces(mut list: ListBody) -> ResponseBody {
+/// Returns the body of a list in chunks. A short list is a single chunk with a content length.
+fn chunked(mut list: ListBody) -> ResponseBody {
     let first = list.next();
     if list.is_written() {
         return ResponseBody::whole(first.unwrap_or_default());

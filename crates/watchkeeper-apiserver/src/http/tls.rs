@@ -14,14 +14,14 @@ use rustls::{
 use tokio_rustls::TlsAcceptor;
 
 /// A server certificate with the authority that issued it. Both live as long as the server.
-pub(crate) struct Identity {
+pub(crate) struct TlsIdentity {
     /// The acceptor of TLS connections.
     pub(crate) acceptor: TlsAcceptor,
     /// The certificate of the authority, in PEM.
     pub(crate) authority: String,
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Generates a certificate for loopback and `address`.
     pub(crate) fn new(address: IpAddr) -> io::Result<Self> {
         Self::make(address).map_err(|error| io::Error::other(format!("cannot make a certificate: {error}")))

@@ -14,14 +14,14 @@ const MAX_WARNINGS: usize = 64;
 /// Adds a header for each distinct warning. Warnings that are too long in total are truncated, and those that still do not
 /// fit are omitted.
 pub(super) fn add(headers: &mut HeaderMap, warnings: &[String]) {
-    for text in fitting(warnings) {
+    for text in limited(warnings) {
         if let Ok(value) = HeaderValue::try_from(format!("299 - {}", quoted(text))) {
             headers.append(header::WARNING, value);
         }
     }
 }
 
-fn fitting(warnings: &[String]) -> Vec<&str> {
+fn limited(warnings: &[String]) -> Vec<&str> {
     let mut seen = HashSet::new();
     let texts = warnings.iter().map(String::as_str).filter(|text| !text.is_empty());
     let distinct: Vec<&str> = texts.filter(|text| seen.insert(*text)).take(MAX_WARNINGS).collect();
@@ -30,7 +30,7 @@ fn fitting(warnings: &[String]) -> Vec<&str> {
         return distinct;
     }
     let mut written = 0;
-    let mut fitting = Vec::new();
+    let mut limited = Vec::new();
     for text in distinct {
         if written >= TOTAL_CHARACTERS {
             break;
@@ -40,9 +40,9 @@ fn fitting(warnings: &[String]) -> Vec<&str> {
             None => text,
         };
         written += characters(text);
-        fitting.push(text);
+        limited.push(text);
     }
-    fitting
+    limited
 }
 
 /// Quotes a string for a header: control characters are removed, quotes and backslashes escaped.
@@ -71,13 +71,13 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_sent_once_each_and_quoted() {
+    fn warnings_are_deduplicated_and_quoted() {
         let warnings = ["say \"a\"\n", "say \"a\"\n", "", "b"].map(String::from);
         assert_eq!(headers(&warnings), ["299 - \"say \\\"a\\\"\"", "299 - \"b\""]);
     }
 
     #[test]
-    fn warnings_that_are_too_long_together_are_truncated() {
+    fn warnings_beyond_the_total_length_limit_are_truncated() {
         let warnings = ["a".repeat(TOTAL_CHARACTERS), "ä".repeat(300), "short".to_owned()];
         let lengths: Vec<usize> =
             headers(&warnings).iter().map(|text| text.chars().count() - "299 - \"\"".len()).collect();

@@ -54,7 +54,7 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
             .any(|value| value.to_ascii_lowercase().contains("upgrade"))
 }
 
-/// Authenticates a request by its `Authorization` header or, for a WebSocket, by a subprotocol with a bearer token.
+/// Authenticates a request by its `Authorization` header or, for a WebSocket, by a subprotocol that contains a bearer token.
 ///
 /// The header is tried first. An accepted token is removed from the subprotocols, so that it is not sent back.
 ///
@@ -197,12 +197,12 @@ impl Upgrade {
 pub(super) async fn run(upgrade: Upgrade, limits: &ConnectionLimits) {
     let Upgrade { switch: Switch { on_upgrade, is_binary }, events } = upgrade;
     match on_upgrade.await {
-        Ok(io) => pump(TokioIo::new(io), events, is_binary, limits).await,
+        Ok(io) => send_events(TokioIo::new(io), events, is_binary, limits).await,
         Err(error) => tracing::debug!(%error, "WebSocket upgrade failed"),
     }
 }
 
-async fn pump<S>(io: S, mut events: ResponseBody, is_binary: bool, limits: &ConnectionLimits)
+async fn send_events<S>(io: S, mut events: ResponseBody, is_binary: bool, limits: &ConnectionLimits)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -233,7 +233,7 @@ where
         let Ok(socket) = sink.reunite(source) else { return };
         drain(socket.into_inner()).await;
     };
-    // A client that does not take part in the handshake is disconnected.
+    // A client that does not complete the closing handshake is disconnected.
     let _ = tokio::time::timeout(CLOSE_GRACE, closing).await;
 }
 

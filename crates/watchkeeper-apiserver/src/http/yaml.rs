@@ -21,16 +21,16 @@ fn write_block(value: &Value, depth: usize, out: &mut String) {
         Value::Object(members) => {
             let mut names: Vec<&String> = members.keys().collect();
             names.sort();
-            for (place, name) in names.into_iter().enumerate() {
-                if place > 0 {
+            for (index, name) in names.into_iter().enumerate() {
+                if index > 0 {
                     indent(depth, out);
                 }
                 write_member(name, &members[name], depth, out);
             }
         }
         Value::Array(items) => {
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     indent(depth, out);
                 }
                 out.push_str("- ");
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_written_as_the_api_writes_them() {
+    fn yaml_output_equals_that_of_kube_apiserver() {
         let value = json!({
             "kind": "ConfigMap", "apiVersion": "v1",
             "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "12"},

@@ -89,7 +89,7 @@ mod tests {
     use crate::schema::Shape;
 
     #[test]
-    fn every_kind_and_subresource_has_a_type_or_is_only_about_options() {
+    fn every_kind_and_subresource_has_a_schema_or_is_an_options_kind() {
         let mut count = 0;
         for kind in kinds() {
             assert!(matches!(kind.ty.shape(), Shape::Struct(_)), "{:?}", kind.gvk);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_served_too() {
+    fn every_storage_version_is_served() {
         for kind in kinds() {
             assert!(
                 kinds().any(|other| other.gvk == kind.storage && other.plural == kind.plural),

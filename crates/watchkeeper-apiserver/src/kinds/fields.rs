@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_selected_by_what_they_say() {
+    fn pod_field_selectors_match_spec_and_status_fields() {
         let pods = kind("", "pods");
         let pod = json!({"spec": {"nodeName": "n"}, "status": {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]}});
         let fields = pods.selectable_fields(&pod);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_event_is_selected_by_what_is_stored() {
+    fn events_k8s_io_events_are_selected_by_their_stored_fields() {
         assert_eq!(
             kind("events.k8s.io", "events").field_label("regarding.name").unwrap(),
             "involvedObject.name"
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_without_labels_of_their_own_know_name_and_namespace() {
+    fn kinds_without_declared_field_labels_support_name_and_namespace() {
         let maps = kind("", "configmaps");
         assert!(maps.field_label("metadata.namespace").is_ok());
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_kind_knows_the_fields_it_was_given() {
+    fn a_custom_kind_supports_its_declared_selectable_fields() {
         let custom = Custom { selectable_fields: vec![".spec.on".into()], ..Custom::default() };
         let kind = Kind { custom: Some(Arc::new(custom)), ..Kind::clone(&kind("", "configmaps")) };
         assert_eq!(

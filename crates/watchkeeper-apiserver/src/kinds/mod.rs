@@ -1,7 +1,7 @@
 //! The served kinds: names, verbs and rules.
 //!
-//! `builtin` reads the table of built-in kinds. A [`Registry`] holds the built-in kinds and the custom kinds, which come and
-//! go.
+//! `builtin` reads the table of built-in kinds. A [`Registry`] holds the built-in kinds and the custom kinds, which are added
+//! and removed at run time.
 
 mod builtin;
 mod fields;

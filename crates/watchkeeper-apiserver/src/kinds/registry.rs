@@ -1,4 +1,4 @@
-//! The registry of served kinds: built-in kinds, and custom kinds that come and go.
+//! The registry of served kinds: built-in kinds, and custom kinds that are added and removed at run time.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -123,7 +123,7 @@ impl Kinds {
 
     /// Returns the group `name`.
     pub(crate) fn group(&self, name: &str) -> Option<&Group> {
-        self.by_group.get(name).and_then(|&place| self.groups.get(place)).map(|group| &**group)
+        self.by_group.get(name).and_then(|&index| self.groups.get(index)).map(|group| &**group)
     }
 
     /// Returns the kinds of a version of a group.
@@ -134,8 +134,8 @@ impl Kinds {
     /// Returns the kind with the path name `plural`.
     pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let kinds = &self.version(group, version)?.kinds;
-        let place = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
-        kinds.get(place)
+        let index = kinds.binary_search_by(|kind| kind.plural.as_str().cmp(plural)).ok()?;
+        kinds.get(index)
     }
 
     /// Returns the kind with this group, version and kind.
@@ -159,19 +159,19 @@ impl Kinds {
     }
 
     fn insert(&mut self, kind: Arc<Kind>) {
-        let place = self.groups.iter().position(|group| group.name == kind.gvk.group).unwrap_or_else(|| {
+        let index = self.groups.iter().position(|group| group.name == kind.gvk.group).unwrap_or_else(|| {
             self.groups.push(Arc::new(Group { name: kind.gvk.group.clone(), versions: Vec::new() }));
             self.groups.len() - 1
         });
-        let Some(group) = self.groups.get_mut(place).map(Arc::make_mut) else { return };
-        let place =
+        let Some(group) = self.groups.get_mut(index).map(Arc::make_mut) else { return };
+        let index =
             group.versions.iter().position(|known| known.version == kind.gvk.version).unwrap_or_else(|| {
                 group.versions.push(GroupVersion { version: kind.gvk.version.clone(), kinds: Vec::new() });
                 group.versions.len() - 1
             });
-        let Some(version) = group.versions.get_mut(place) else { return };
-        let place = version.kinds.partition_point(|known| known.plural < kind.plural);
-        version.kinds.insert(place, kind);
+        let Some(version) = group.versions.get_mut(index) else { return };
+        let index = version.kinds.partition_point(|known| known.plural < kind.plural);
+        version.kinds.insert(index, kind);
     }
 
     fn remove_custom(&mut self, group: &str, plural: &str) {
@@ -201,7 +201,7 @@ impl Kinds {
             .groups
             .iter()
             .enumerate()
-            .map(|(place, group)| (group.name.as_str().into(), place))
+            .map(|(index, group)| (group.name.as_str().into(), index))
             .collect();
     }
 }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_groups_come_in_upstreams_order_and_custom_ones_after_them() {
+    fn built_in_groups_are_in_upstream_order_and_precede_custom_groups() {
         let registry = Registry::new();
         registry.set_custom(
             "z.example.com",
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_kind_comes_and_goes_and_readers_keep_what_they_had() {
+    fn adding_and_removing_a_custom_kind_does_not_change_earlier_snapshots() {
         let registry = Registry::new();
         let before = registry.kinds();
         let versions =

@@ -147,12 +147,12 @@ fn operation(of: &Map<String, Value>) -> Message {
     let responses = |codes: &Map<String, Value>| {
         let codes = codes.iter().filter_map(|(code, response)| Some((code, response.as_object()?)));
         Message::default().messages(1, codes, |(code, response)| {
-            let answer = Message::default().scalars(response, &[("description", 1)]).object(
+            let response = Message::default().scalars(response, &[("description", 1)]).object(
                 2,
                 response.get("schema"),
                 |of| Message::default().message(1, &schema(of)),
             );
-            named(code, &Message::default().message(1, &answer))
+            named(code, &Message::default().message(1, &response))
         })
     };
     Message::default()
@@ -167,8 +167,8 @@ fn operation(of: &Map<String, Value>) -> Message {
 
 /// Returns the message of a body, path or query parameter.
 fn parameter(of: &Map<String, Value>) -> Message {
-    let place = of.get("in").and_then(Value::as_str).unwrap_or_default();
-    let one = match place {
+    let location = of.get("in").and_then(Value::as_str).unwrap_or_default();
+    let one = match location {
         "body" => {
             let body = Message::default()
                 .scalars(of, &[("description", 1), ("name", 2), ("in", 3), ("required", 4)])

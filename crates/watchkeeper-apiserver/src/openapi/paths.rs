@@ -154,7 +154,7 @@ impl Operations<'_> {
         suffix: &str,
         parameters: &[&str],
         body: Option<Value>,
-        answer: &str,
+        response: &str,
     ) -> Value {
         let action = match verb {
             "create" => "post",
@@ -163,7 +163,7 @@ impl Operations<'_> {
         };
         let content: Map<String, Value> = self
             .media_types()
-            .map(|media_type| (media_type.to_owned(), json!({"schema": reference(answer)})))
+            .map(|media_type| (media_type.to_owned(), json!({"schema": reference(response)})))
             .collect();
         let mut operation = json!({
             "operationId": self.id(verb, suffix),

@@ -21,8 +21,7 @@ fn custom() -> Registry {
     let registry = Registry::new();
     let template = Arc::clone(registry.kinds().by_path("", "v1", "configmaps").unwrap());
     let gvk = GroupVersionKind::new("stable.example.com", "v1", "CronTab");
-    let schema =
-        json!({"type": "object", "properties": {"spec": {"type": "object", "description": "what it does"}}});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "description": "the action of the operation"}}});
     let custom = Custom { schema: Some(schema), ..Custom::default() };
     let kind = Kind {
         storage: gvk.clone(),
@@ -37,12 +36,12 @@ fn custom() -> Registry {
 }
 
 #[test]
-fn every_document_of_the_index_exists_and_refers_to_what_it_has() {
+fn every_indexed_document_exists_and_its_references_resolve() {
     let kinds = custom().kinds();
     let index = index(&kinds);
     let paths = index["paths"].as_object().unwrap();
     assert_eq!(paths.len(), 24);
-    for (path, place) in paths {
+    for (path, index) in paths {
         let (group, version) = group_version(path).unwrap();
         let document = document(&kinds, group, version).unwrap();
         let mut found = BTreeSet::new();
@@ -52,13 +51,13 @@ fn every_document_of_the_index_exists_and_refers_to_what_it_has() {
             assert!(document.pointer(pointer).is_some(), "{path}: {reference}");
         }
         assert!(
-            place["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash="))
+            index["serverRelativeURL"].as_str().unwrap().starts_with(&format!("/openapi/v3/{path}?hash="))
         );
     }
 }
 
 #[test]
-fn operations_have_names_of_their_own() {
+fn operation_ids_are_unique() {
     let document = document(&Registry::new().kinds(), "apps", "v1").unwrap();
     let mut names = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -72,7 +71,7 @@ fn operations_have_names_of_their_own() {
 }
 
 #[test]
-fn a_patch_says_what_kubectl_asks() {
+fn patch_operations_list_the_media_types_kubectl_needs() {
     let document = document(&Registry::new().kinds(), "apps", "v1").unwrap();
     let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     assert_eq!(
@@ -89,7 +88,7 @@ fn a_patch_says_what_kubectl_asks() {
 }
 
 #[test]
-fn schemas_say_how_lists_merge() {
+fn schemas_declare_list_merge_strategies() {
     let document = document(&Registry::new().kinds(), "", "v1").unwrap();
     let schemas = &document["components"]["schemas"];
     assert_eq!(
@@ -113,11 +112,11 @@ fn schemas_say_how_lists_merge() {
 }
 
 #[test]
-fn a_custom_kind_is_published_as_it_was_given() {
+fn a_custom_kind_is_published_with_its_own_schema() {
     let registry = custom();
     let document = document(&registry.kinds(), "stable.example.com", "v1").unwrap();
     let schema = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
-    assert_eq!(schema["properties"]["spec"]["description"], "what it does");
+    assert_eq!(schema["properties"]["spec"]["description"], "the action of the operation");
     assert_eq!(
         schema["x-kubernetes-group-version-kind"],
         json!([{"group": "stable.example.com", "version": "v1", "kind": "CronTab"}])
@@ -133,7 +132,7 @@ fn a_custom_kind_is_published_as_it_was_given() {
 }
 
 #[test]
-fn version_two_is_one_document_of_everything_and_refers_to_what_it_has() {
+fn openapi_v2_is_one_document_and_its_references_resolve() {
     let document = document_v2(&custom().kinds());
     let mut found = BTreeSet::new();
     references(&document, &mut found);
@@ -172,7 +171,7 @@ fn version_two_is_one_document_of_everything_and_refers_to_what_it_has() {
 }
 
 #[test]
-fn version_two_has_no_types_that_older_clients_cannot_read() {
+fn openapi_v2_omits_types_that_older_clients_cannot_parse() {
     let registry = custom();
     let template = Arc::clone(registry.kinds().by_path("stable.example.com", "v1", "crontabs").unwrap());
     let schema = json!({"type": "object", "required": ["a", "b"], "properties": {
@@ -195,7 +194,7 @@ fn version_two_has_no_types_that_older_clients_cannot_read() {
 }
 
 #[test]
-fn version_two_is_encoded_in_the_messages_clients_know() {
+fn openapi_v2_protobuf_decodes_as_gnostic_messages() {
     let document = json!({
         "swagger": "2.0",
         "definitions": {"a": {"type": "object", "x-b": [1], "properties": {"c": {"$ref": "#/definitions/a"}}}},

@@ -60,12 +60,12 @@ fn flat(schema: &Value) -> Value {
         };
         out.insert(name.clone(), value);
     }
-    untype(members, &mut out);
+    remove_unsupported_types(members, &mut out);
     Value::Object(out)
 }
 
 /// Removes types that clients of version 2 cannot parse: those of values with several possible types.
-fn untype(schema: &Map<String, Value>, out: &mut Map<String, Value>) {
+fn remove_unsupported_types(schema: &Map<String, Value>, out: &mut Map<String, Value>) {
     let is = |name: &str| schema.get(name) == Some(&Value::Bool(true));
     let has_several_types = schema.get("oneOf").and_then(Value::as_array).is_some_and(|several| {
         several
@@ -148,15 +148,15 @@ fn operation(operation: &Value) -> Value {
     let mut produces: Vec<Value> = Vec::new();
     let mut responses = Map::new();
     for (code, response) in members.get("responses").and_then(Value::as_object).into_iter().flatten() {
-        let mut answer = json!({"description": response["description"]});
+        let mut converted = json!({"description": response["description"]});
         let content = response.get("content").and_then(Value::as_object);
         if let Some((_, of)) = content.and_then(|content| content.iter().next()) {
-            answer["schema"] = flat(&of["schema"]);
+            converted["schema"] = flat(&of["schema"]);
         }
         let media_types =
             content.into_iter().flatten().map(|(media_type, _)| Value::from(media_type.as_str()));
         produces.extend(media_types);
-        responses.insert(code.clone(), answer);
+        responses.insert(code.clone(), converted);
     }
     out.insert("consumes".into(), consumes.into());
     out.insert("produces".into(), produces.into());

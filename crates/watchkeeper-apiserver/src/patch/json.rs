@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    pointer::{Pointer, place},
+    pointer::{Pointer, resolve_index},
     unprocessable,
 };
 use crate::{
@@ -31,12 +31,12 @@ const MAX_UNKNOWN: usize = 100;
 /// A parsed JSON patch.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonPatch {
-    operations: Vec<Operation>,
+    operations: Vec<JsonOperation>,
     unknown: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
-struct Operation {
+struct JsonOperation {
     op: String,
     path: Option<String>,
     from: Option<String>,
@@ -90,7 +90,7 @@ impl JsonPatch {
                 let member = cut(member.clone(), MAX_TEXT_BYTES);
                 format!("json patch unknown field \"[{number}].{member}\"")
             }));
-            patch.operations.push(Operation { op, path, from, value });
+            patch.operations.push(JsonOperation { op, path, from, value });
         }
         Ok(patch)
     }
@@ -106,10 +106,10 @@ impl JsonPatch {
     /// 422 if an operation cannot be executed, a `test` fails, or the object would become too large or too deep.
     pub(crate) fn apply(&self, object: &Value) -> Result<Value, ApiError> {
         let mut patched = object.clone();
-        let mut spent = Spent::default();
+        let mut cost = PatchCost::default();
         for (number, operation) in self.operations.iter().enumerate() {
             operation
-                .apply(&mut patched, &mut spent)
+                .apply(&mut patched, &mut cost)
                 .map_err(|why| unprocessable(&format!("operation {number} ({}) {why}", operation.op)))?;
         }
         Ok(patched)
@@ -118,12 +118,12 @@ impl JsonPatch {
 
 /// The accumulated cost of the operations of a patch.
 #[derive(Debug, Default)]
-struct Spent {
+struct PatchCost {
     copied_bytes: usize,
     moved_items: usize,
 }
 
-impl Spent {
+impl PatchCost {
     /// Counts a copy of `value`.
     fn copy(&mut self, value: &Value) -> Result<(), Reason> {
         self.copied_bytes = self.copied_bytes.saturating_add(bytes(value));
@@ -151,32 +151,32 @@ type Reason = &'static str;
 const NO_PLACE: Reason = "refers to a path that does not exist";
 const NO_INDEX: Reason = "refers to an index outside the list";
 
-impl Operation {
-    fn apply(&self, root: &mut Value, spent: &mut Spent) -> Result<(), Reason> {
+impl JsonOperation {
+    fn apply(&self, root: &mut Value, cost: &mut PatchCost) -> Result<(), Reason> {
         match self.op.as_str() {
             "add" => {
                 let to = self.to()?;
                 check_depth(to.depth(), &self.value)?;
-                add(root, &to, self.value.clone(), spent)
+                add(root, &to, self.value.clone(), cost)
             }
-            "remove" => take(root, &self.to()?, spent).map(drop),
+            "remove" => take(root, &self.to()?, cost).map(drop),
             "replace" => self.replace(root),
             "move" => {
                 let (from, to) = (self.from()?, self.to()?);
-                let value = take(root, &from, spent)?;
+                let value = take(root, &from, cost)?;
                 if to.depth() > from.depth() {
-                    spent.copy(&value)?;
+                    cost.copy(&value)?;
                     check_depth(to.depth(), &value)?;
                 }
-                add(root, &to, value, spent)
+                add(root, &to, value, cost)
             }
             "copy" => {
                 let (from, to) = (self.from()?, self.to()?);
                 // A missing member is copied as null.
                 let value = get_at(root, &from)?.cloned().unwrap_or_default();
-                spent.copy(&value)?;
+                cost.copy(&value)?;
                 check_depth(to.depth(), &value)?;
-                add(root, &to, value, spent)
+                add(root, &to, value, cost)
             }
             "test" => self.test(root),
             _ => Err("is of no known kind"),
@@ -207,8 +207,8 @@ impl Operation {
                 members.insert(last.to_owned(), self.value.clone());
             }
             (Value::Array(items), last) => {
-                let place = place(last, items.len()).ok_or(NO_INDEX)?;
-                *items.get_mut(place).ok_or(NO_INDEX)? = self.value.clone();
+                let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
+                *items.get_mut(index).ok_or(NO_INDEX)? = self.value.clone();
             }
             _ => return Err(NO_PLACE),
         }
@@ -223,30 +223,30 @@ impl Operation {
     }
 }
 
-fn add(root: &mut Value, to: &Pointer, value: Value, spent: &mut Spent) -> Result<(), Reason> {
+fn add(root: &mut Value, to: &Pointer, value: Value, cost: &mut PatchCost) -> Result<(), Reason> {
     match to.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => {
             members.insert(last.to_owned(), value);
         }
         (Value::Array(items), "-") => items.push(value),
         (Value::Array(items), last) => {
-            // One more index than there are items: the new item may be the last.
-            let place = place(last, items.len() + 1).ok_or(NO_INDEX)?;
-            spent.shift(items.len() - place)?;
-            items.insert(place, value);
+            // The index may equal the length: the new item is then appended.
+            let index = resolve_index(last, items.len() + 1).ok_or(NO_INDEX)?;
+            cost.shift(items.len() - index)?;
+            items.insert(index, value);
         }
         _ => return Err(NO_PLACE),
     }
     Ok(())
 }
 
-fn take(root: &mut Value, from: &Pointer, spent: &mut Spent) -> Result<Value, Reason> {
+fn take(root: &mut Value, from: &Pointer, cost: &mut PatchCost) -> Result<Value, Reason> {
     match from.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => members.remove(last).ok_or(NO_PLACE),
         (Value::Array(items), last) => {
-            let place = place(last, items.len()).ok_or(NO_INDEX)?;
-            spent.shift(items.len() - place)?;
-            Ok(items.remove(place))
+            let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
+            cost.shift(items.len() - index)?;
+            Ok(items.remove(index))
         }
         _ => Err(NO_PLACE),
     }
@@ -257,8 +257,8 @@ fn get_at<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Re
     match at.holder(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => Ok(members.get(last)),
         (Value::Array(items), last) => {
-            let place = place(last, items.len()).ok_or(NO_INDEX)?;
-            Ok(items.get(place))
+            let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
+            Ok(items.get(index))
         }
         _ => Err(NO_PLACE),
     }

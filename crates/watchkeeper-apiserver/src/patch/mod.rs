@@ -25,7 +25,7 @@ use crate::{
 
 /// The type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PatchFormat {
     /// A list of operations.
     Json,
     /// A JSON merge patch.
@@ -49,15 +49,15 @@ impl Patch {
     /// Parses the body of a patch.
     ///
     /// # Errors
-    /// 400 if the body does not match the form; 413 if it has too many operations.
-    pub(crate) fn read(form: Form, body: Value) -> Result<Self, ApiError> {
+    /// 400 if the body does not match the format; 413 if it has too many operations.
+    pub(crate) fn read(form: PatchFormat, body: Value) -> Result<Self, ApiError> {
         match form {
-            Form::Json => JsonPatch::read(body).map(Self::Json),
+            PatchFormat::Json => JsonPatch::read(body).map(Self::Json),
             _ if !body.is_object() => Err(ApiError::bad_request(
                 "error decoding patch: the body of this kind of patch must be a JSON object",
             )),
-            Form::Merge => Ok(Self::Merge(body)),
-            Form::Strategic => Ok(Self::Strategic(body)),
+            PatchFormat::Merge => Ok(Self::Merge(body)),
+            PatchFormat::Strategic => Ok(Self::Strategic(body)),
         }
     }
 

@@ -28,8 +28,8 @@ impl Pointer {
             holder = match holder {
                 Value::Object(members) => members.get_mut(token)?,
                 Value::Array(items) => {
-                    let place = place(token, items.len())?;
-                    items.get_mut(place)?
+                    let index = resolve_index(token, items.len())?;
+                    items.get_mut(index)?
                 }
                 _ => return None,
             };
@@ -39,12 +39,12 @@ impl Pointer {
 }
 
 /// Returns the array index of a token, for an array of `len` items. Negative tokens count from the end.
-pub(super) fn place(token: &str, len: usize) -> Option<usize> {
-    let place: i64 = token.parse().ok()?;
-    if place < 0 {
-        len.checked_sub(usize::try_from(place.unsigned_abs()).ok()?)
+pub(super) fn resolve_index(token: &str, len: usize) -> Option<usize> {
+    let index: i64 = token.parse().ok()?;
+    if index < 0 {
+        len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
     } else {
-        usize::try_from(place).ok().filter(|place| *place < len)
+        usize::try_from(index).ok().filter(|index| *index < len)
     }
 }
 

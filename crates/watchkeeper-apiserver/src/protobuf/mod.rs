@@ -11,7 +11,7 @@ pub(crate) use read::read;
 pub(crate) use wire::{WireError, put_bytes, put_fixed64, put_number};
 pub(crate) use write::{frame, list, write};
 
-use wire::Members;
+use wire::Fields;
 
 /// The magic bytes at the start of every object in protobuf.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
@@ -34,10 +34,10 @@ impl<'a> Envelope<'a> {
     /// An error if `body` is not an envelope.
     pub(crate) fn open(body: &'a [u8]) -> Result<Self, WireError> {
         let mut envelope = Self { api_version: "", kind: "", raw: &[] };
-        for member in Members::new(body) {
+        for member in Fields::new(body) {
             match member? {
                 (1, value) => {
-                    for part in Members::new(value.bytes(1)?) {
+                    for part in Fields::new(value.bytes(1)?) {
                         match part? {
                             (1, value) => envelope.api_version = value.text(1)?,
                             (2, value) => envelope.kind = value.text(2)?,

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::wire::{Members, Wire, WireError};
+use super::wire::{Fields, Wire, WireError};
 use crate::schema::{Field, Scalar, Shape, TypeRef};
 
 /// The maximum depth of nested messages, more than the deepest schema of a custom resource needs.
@@ -62,7 +62,7 @@ fn read_struct(
 ) -> Result<(), WireError> {
     limits.check_depth()?;
     let Shape::Struct(members) = ty.shape() else { return Ok(()) };
-    for member in Members::new(message) {
+    for member in Fields::new(message) {
         let (number, value) = member?;
         let mut below = members.fields.iter().filter_map(|field| Some((field, below(field, outer, number)?)));
         match below.next() {
@@ -133,12 +133,12 @@ fn read_member(
 fn read_entry(entry: &[u8], of: &TypeRef, limits: Limits<'_>) -> Result<(String, Value), WireError> {
     let mut key = String::new();
     let mut read = None;
-    for member in Members::new(entry) {
+    for member in Fields::new(entry) {
         match member? {
             (1, value) => value.text(1)?.clone_into(&mut key),
             (2, value) => match of.item().filter(|_| matches!(of.shape(), Shape::List { .. })) {
                 Some(item) => {
-                    let items = Members::new(value.bytes(2)?).map(|part| {
+                    let items = Fields::new(value.bytes(2)?).map(|part| {
                         let (number, value) = part?;
                         read_value(value, number, &item, limits.below())
                     });
@@ -192,7 +192,7 @@ fn read_scalar(value: Wire<'_>, number: u32, scalar: Scalar) -> Result<Value, Wi
         },
         Scalar::IntOrString => {
             let (mut is_text, mut whole, mut text) = (false, 0, "");
-            for part in Members::new(value.bytes(number)?) {
+            for part in Fields::new(value.bytes(number)?) {
                 match part? {
                     (1, value) => is_text = value.varint(1)? != 0,
                     (2, value) => whole = value.varint(2)? as i32,
@@ -204,7 +204,7 @@ fn read_scalar(value: Wire<'_>, number: u32, scalar: Scalar) -> Result<Value, Wi
         }
         Scalar::Quantity => {
             let mut text = "0";
-            for part in Members::new(value.bytes(number)?) {
+            for part in Fields::new(value.bytes(number)?) {
                 if let (1, value) = part? {
                     text = value.text(1)?;
                 }
@@ -223,7 +223,7 @@ fn read_scalar(value: Wire<'_>, number: u32, scalar: Scalar) -> Result<Value, Wi
 )]
 fn read_time(message: &[u8], scalar: Scalar) -> Result<Value, WireError> {
     let (mut seconds, mut nanos) = (0_i64, 0_i32);
-    for part in Members::new(message) {
+    for part in Fields::new(message) {
         match part? {
             (1, value) => seconds = value.varint(1)? as i64,
             (2, value) => nanos = value.varint(2)? as i32,
@@ -244,7 +244,7 @@ fn read_any(message: &[u8], ty: &TypeRef, limits: Limits<'_>) -> Result<Value, W
     let schema = || ty.named("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
     let alternative = ty.name().and_then(|name| name.split_once(".JSONSchemaPropsOr")).map(|(_, rest)| rest);
     let mut read = Value::Null;
-    for member in Members::new(message) {
+    for member in Fields::new(message) {
         let (number, value) = member?;
         match (alternative, number) {
             (None, 1) => {

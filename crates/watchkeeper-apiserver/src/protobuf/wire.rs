@@ -58,11 +58,11 @@ impl<'a> Wire<'a> {
 
 /// An iterator over the fields of a message.
 #[derive(Debug)]
-pub(super) struct Members<'a> {
+pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Members<'a> {
+impl<'a> Fields<'a> {
     pub(super) fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
@@ -94,7 +94,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Wire<'a>), WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest, add_warnings, errors, key_of, meta,
+    ApiResponse, Request, Rest, add_warnings, errors, key_of, meta,
     options::{WriteKind, WriteOptions},
     table_of,
-    update::{Source, Written},
-    warned,
+    update::{WriteResult, WriteSource},
+    with_request_warnings,
 };
 use crate::{
     auth::content::{self, ContentWrite},
@@ -15,7 +15,7 @@ use crate::{
     kinds::Kind,
     schema::{write_empty, write_spec},
     status::{ApiError, Cause, Details},
-    storage::Expected,
+    storage::Precondition,
     strategy::{Part, WriteContext},
 };
 
@@ -24,7 +24,7 @@ const NAME_ATTEMPTS: usize = 8;
 
 impl Rest {
     /// Executes a POST to a collection.
-    pub(crate) fn create(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) fn create(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
         let decoded = decode::body(
@@ -35,15 +35,15 @@ impl Rest {
             options.field_validation,
         )?;
         let mut warnings = decoded.warnings;
-        request.budget.check()?;
+        request.cancellation.check()?;
         // A binding is not stored; its effect is on the pod.
         if request.kind.gvk.kind == "Binding" && request.kind.gvk.group.is_empty() {
             let bound = self.create_binding(request, &options, &decoded.object);
-            return Ok(warned(bound, &warnings)?.with_warnings(warnings));
+            return Ok(with_request_warnings(bound, &warnings)?.with_warnings(warnings));
         }
-        let created = self.create_object(request, &options, Source::Post, decoded.object, &mut warnings);
-        let created = warned(created, &warnings)?;
-        Ok(self.show_written(request, created)?.with_warnings(warnings))
+        let created = self.create_object(request, &options, WriteSource::Post, decoded.object, &mut warnings);
+        let created = with_request_warnings(created, &warnings)?;
+        Ok(self.represent_written(request, created)?.with_warnings(warnings))
     }
 
     /// Creates an object that was decoded from a body, by POST, PUT or apply.
@@ -51,26 +51,26 @@ impl Rest {
         &self,
         request: &Request,
         options: &WriteOptions,
-        source: Source,
+        source: WriteSource,
         mut object: Value,
         warnings: &mut Vec<String>,
-    ) -> Result<Written, ApiError> {
+    ) -> Result<WriteResult, ApiError> {
         let kind = &request.kind;
-        fit_namespace(&mut object, kind, &request.namespace)?;
+        ensure_namespace(&mut object, kind, &request.namespace)?;
         let sent_version = meta::text(&object, "resourceVersion").to_owned();
         let metadata = meta::metadata(&mut object)?;
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             metadata.remove(member);
         }
         write_spec(&mut object, &kind.ty);
-        if source == Source::Apply {
+        if source == WriteSource::Apply {
             kind.strategy.set_defaults_of_applied(&mut object);
         } else {
             kind.strategy.set_defaults(&mut object);
         }
         kind.strategy.set_timed_defaults(&mut object, &|| meta::timestamp(self.now()));
         write_empty(&mut object, &kind.ty);
-        if source != Source::Apply {
+        if source != WriteSource::Apply {
             self.track(request, options, Part::Main, None, &mut object);
         }
         let strategy = &kind.strategy;
@@ -80,7 +80,7 @@ impl Rest {
         self.check_definition(request)?;
         self.check_namespace(request, &given_name)?;
         // PUT and apply compare the version with the stored one, so it must be a number; POST never parses it.
-        if source != Source::Post && !sent_version.is_empty() && sent_version.parse::<u64>().is_err() {
+        if source != WriteSource::Post && !sent_version.is_empty() && sent_version.parse::<u64>().is_err() {
             return Err(errors::unreadable_version(&sent_version));
         }
 
@@ -95,21 +95,21 @@ impl Rest {
             }
             strategy.prepare_for_create(&mut object);
             let now = meta::timestamp(self.now());
-            let context = WriteContext { now: &now, user: &request.asker.user };
-            strategy.stamp(Part::Main, &mut object, None, &context);
+            let context = WriteContext { now: &now, user: &request.requester.user };
+            strategy.set_request_fields(Part::Main, &mut object, None, &context);
             write_empty(&mut object, &kind.ty);
             let wrong = strategy.validate_create(&object);
             let name = meta::text(&object, "name").to_owned();
             if !wrong.is_empty() {
                 return Err(errors::invalid(kind, &name, &wrong));
             }
-            request.budget.check()?;
-            let claim = self.claim(request, &mut object, None)?;
-            if source != Source::Post {
-                content::check_create(&request.asker, &request.create_attributes())?;
+            request.cancellation.check()?;
+            let allocation = self.allocate(request, &mut object, None)?;
+            if source != WriteSource::Post {
+                content::check_create(&request.requester, &request.create_attributes())?;
             }
             let write = ContentWrite { verb: "create", subresource: "", object: &object, old: None };
-            content::check(&request.asker, &write)?;
+            content::check(&request.requester, &write)?;
             let mut object = request.served().as_stored(object);
             add_warnings(warnings, strategy.warnings(&object, None));
             let key = key_of(&request.namespace, &name);
@@ -122,22 +122,22 @@ impl Rest {
                 if !sent_version.is_empty() {
                     meta::metadata(&mut object)?.insert("resourceVersion".into(), sent_version.into());
                 }
-                return Ok(Written { object, is_new: true, stored: None });
+                return Ok(WriteResult { object, is_new: true, stored: None });
             }
             // The storage layer rejects versions, so all other errors are reported first.
-            if source == Source::Post && sent_version.parse::<u64>().is_ok_and(|version| version != 0) {
+            if source == WriteSource::Post && sent_version.parse::<u64>().is_ok_and(|version| version != 0) {
                 let message = "resourceVersion should not be set on objects to be created";
                 return Err(ApiError::new(500, "", message));
             }
             let content = request.served().content(&object)?;
-            match self.store.put(&table_of(kind), content, Expected::Absent, self.now()) {
+            match self.store.put(&table_of(kind), content, Precondition::Absent, self.now()) {
                 Ok(stored) => {
-                    claim.keep();
+                    allocation.keep();
                     self.record(kind, &object, None);
-                    self.after_write(kind, &stored);
+                    self.object_written(kind, &stored);
                     meta::metadata(&mut object)?
                         .insert("resourceVersion".into(), stored.version.to_string().into());
-                    return Ok(Written { object, is_new: true, stored: Some(stored) });
+                    return Ok(WriteResult { object, is_new: true, stored: Some(stored) });
                 }
                 Err(_) if !is_named && attempt < NAME_ATTEMPTS => {}
                 Err(conflict) => {
@@ -193,7 +193,7 @@ impl Rest {
 }
 
 /// Checks that the namespace of an object is that of the path, and sets it if it is absent.
-pub(super) fn fit_namespace(object: &mut Value, kind: &Kind, namespace: &str) -> Result<(), ApiError> {
+pub(super) fn ensure_namespace(object: &mut Value, kind: &Kind, namespace: &str) -> Result<(), ApiError> {
     let given = meta::text(object, "namespace");
     if kind.is_namespaced {
         if !given.is_empty() && given != namespace {

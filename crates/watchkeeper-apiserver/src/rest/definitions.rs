@@ -10,11 +10,11 @@ use crate::{
     kinds::{CustomKind, Kind},
     schema::TypeRef,
     status::ApiError,
-    storage::{Expected, Object, Query},
+    storage::{Object, Precondition, Query},
 };
 
 /// The definitions as they were when last served, by group and plural.
-pub(crate) type Known = BTreeMap<(String, String), Value>;
+pub(crate) type KnownDefinitions = BTreeMap<(String, String), Value>;
 
 const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
@@ -26,22 +26,23 @@ pub(super) fn is_definition(kind: &Kind) -> bool {
 }
 
 impl Rest {
-    /// Follows a write of an object of `kind`: the served kinds are up to date when the response is sent.
-    pub(super) fn after_write(&self, kind: &Kind, written: &Object) {
-        self.note_event(kind, written);
-        self.after_change(kind);
+    /// Updates derived state after a write of an object of `kind`, so that the served kinds are current when the response is
+    /// sent.
+    pub(super) fn object_written(&self, kind: &Kind, written: &Object) {
+        self.schedule_event_expiry(kind, written);
+        self.object_changed(kind);
     }
 
-    /// Follows a write or a deletion of an object of `kind`.
-    pub(super) fn after_change(&self, kind: &Kind) {
+    /// Updates the served kinds after a write or a deletion of an object of `kind`.
+    pub(super) fn object_changed(&self, kind: &Kind) {
         if is_definition(kind) {
-            self.settle_definitions();
+            self.update_served_definitions();
         }
     }
 
     /// Checks that the kind of a new object is not being deleted.
     pub(super) fn check_definition(&self, request: &Request) -> Result<(), ApiError> {
-        if request.kind.custom.is_none() || !self.is_ending(&request.kind) {
+        if request.kind.custom.is_none() || !self.is_terminating(&request.kind) {
             return Ok(());
         }
         let mut error = errors::method_not_allowed();
@@ -49,7 +50,7 @@ impl Rest {
         Err(error)
     }
 
-    fn is_ending(&self, kind: &Kind) -> bool {
+    fn is_terminating(&self, kind: &Kind) -> bool {
         let name = format!("{}.{}", kind.plural, kind.gvk.group);
         let definition = self.store.get(TABLE, &name);
         definition.is_some_and(|definition| meta::is_being_deleted(&definition.to_value(API_VERSION, KIND)))
@@ -57,7 +58,7 @@ impl Rest {
 
     /// Updates the status of every definition and the served kinds. Definitions that are being deleted are served until the
     /// controllers have deleted their objects.
-    fn settle_definitions(&self) {
+    fn update_served_definitions(&self) {
         let mut known = self.definitions.lock();
         let query = Query { prefix: "", start: "", at: None, limit: None, filter: None };
         let Ok(page) = self.store.list(TABLE, query, self.now()) else { return };
@@ -69,8 +70,8 @@ impl Rest {
                 (object, value)
             })
             .collect();
-        for place in 0..definitions.len() {
-            let (others_before, rest) = definitions.split_at_mut(place);
+        for name in 0..definitions.len() {
+            let (others_before, rest) = definitions.split_at_mut(name);
             let Some(((object, definition), others_after)) = rest.split_first_mut() else { break };
             let others = others_before.iter().chain(others_after.iter()).map(|(_, other)| other);
             let now = meta::timestamp(self.now());
@@ -86,31 +87,31 @@ impl Rest {
 
     fn store_definition(&self, definition: &Value, version: u64) -> Option<Arc<Object>> {
         let content = crate::storage::Content::new(definition, Box::default()).ok()?;
-        self.store.put(TABLE, content, Expected::Version(version), self.now()).ok()
+        self.store.put(TABLE, content, Precondition::Version(version), self.now()).ok()
     }
 
     /// Serves the kinds of `definitions`. `known` are the definitions as they were when last served: only a change of these
     /// changes the served kinds.
-    fn serve(&self, definitions: &[&Value], known: &mut Known) {
-        let maker =
+    fn serve(&self, definitions: &[&Value], known: &mut KnownDefinitions) {
+        let factory =
             CustomKinds::new(TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
-        let mut wanted = Known::new();
+        let mut current = KnownDefinitions::new();
         for definition in definitions.iter().filter(|definition| crd::is_established(definition)) {
             let text =
                 |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let place = (text("/spec/group"), text("/spec/names/plural"));
-            let says = json!([definition["spec"], definition["status"]["acceptedNames"]]);
-            if known.get(&place) != Some(&says) {
-                match maker.kinds(definition) {
-                    Ok(kinds) => self.registry.set_custom(&place.0, &place.1, kinds),
+            let name = (text("/spec/group"), text("/spec/names/plural"));
+            let settings = json!([definition["spec"], definition["status"]["acceptedNames"]]);
+            if known.get(&name) != Some(&settings) {
+                match factory.kinds(definition) {
+                    Ok(kinds) => self.registry.set_custom(&name.0, &name.1, kinds),
                     Err(error) => tracing::warn!(%error, "cannot serve custom resource definition"),
                 }
             }
-            wanted.insert(place, says);
+            current.insert(name, settings);
         }
-        for (group, plural) in known.keys().filter(|place| !wanted.contains_key(*place)) {
+        for (group, plural) in known.keys().filter(|name| !current.contains_key(*name)) {
             self.registry.set_custom(group, plural, CustomKind::default());
         }
-        *known = wanted;
+        *known = current;
     }
 }

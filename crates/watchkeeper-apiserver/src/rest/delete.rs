@@ -5,21 +5,21 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, ListBody, Payload, Request, Rest,
+    ATTEMPTS, ApiResponse, ListBody, Payload, Request, Rest,
     definitions::is_definition,
     errors, meta,
     options::{ListOptions, wrong_dry_run},
     read,
     represent::Representer,
-    update::is_done,
-    warned,
+    update::can_be_removed,
+    with_request_warnings,
 };
 use crate::{
     crd, decode,
     field::{FieldError, FieldErrorKind},
     kinds::Kind,
     status::ApiError,
-    storage::Expected,
+    storage::Precondition,
 };
 
 const ORPHAN: &str = "orphan";
@@ -54,39 +54,39 @@ pub(super) struct Deleted {
     /// The object as it is now, or its last state if it was removed.
     object: Value,
     /// Whether the object was removed.
-    is_gone: bool,
+    is_removed: bool,
 }
 
 impl Rest {
     /// Executes a DELETE of an object.
-    pub(crate) fn delete(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) fn delete(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let options = DeleteOptions::read(request)?;
         let is_namespace = request.kind.gvk.kind == "Namespace" && request.kind.gvk.group.is_empty();
         if is_namespace && IMMORTAL_NAMESPACES.contains(&request.name.as_str()) {
             return Err(errors::forbidden(&request.kind, &request.name, "this namespace may not be deleted"));
         }
         let warnings = options.warnings(&request.kind);
-        let deleted = warned(self.delete_object(request, &options), &warnings)?;
-        let waits = !deleted.is_gone && options.orphans_dependents == Some(false);
+        let deleted = with_request_warnings(self.delete_object(request, &options), &warnings)?;
+        let waits = !deleted.is_removed && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
-        if deleted.is_gone && !request.kind.strategy.rules().delete_returns_object {
-            return Ok(Answer::value(code, success(request, &deleted.object)).with_warnings(warnings));
+        if deleted.is_removed && !request.kind.strategy.rules().delete_returns_object {
+            return Ok(ApiResponse::value(code, success(request, &deleted.object)).with_warnings(warnings));
         }
-        Ok(self.show(request, code, deleted.object)?.with_warnings(warnings))
+        Ok(self.represent(request, code, deleted.object)?.with_warnings(warnings))
     }
 
     /// Executes a DELETE of a collection. Returns the objects that existed.
-    pub(crate) async fn delete_collection(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) async fn delete_collection(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let options = DeleteOptions::read(request)?;
         let mut list = ListOptions::read(&request.parameters, false)?;
         read::name_fields(&request.kind, &mut list)?;
         read::check_form(&request.form, &request.kind, true)?;
         let (page, token) = self.page(request, &list).await?;
         for object in &page.objects {
-            request.budget.check()?;
-            let one = request.about(&object.content.namespace, &object.content.name);
+            request.cancellation.check()?;
+            let one = request.for_object(&object.content.namespace, &object.content.name);
             match self.delete_object(&one, &options) {
-                // Another client deleted the object first.
+                // Another client deleted the object concurrently.
                 Err(error) if error.code == 404 => {}
                 other => {
                     other?;
@@ -96,14 +96,14 @@ impl Rest {
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = read::list_metadata(&page, token, request, list.selector.is_empty());
         let list = ListBody::new(representer, page.objects, metadata);
-        Ok(Answer::new(200, Payload::List(list)).with_warnings(options.warnings(&request.kind)))
+        Ok(ApiResponse::new(200, Payload::List(list)).with_warnings(options.warnings(&request.kind)))
     }
 
     /// Removes an object from the store. Returns the version of the deletion, or none if the object has changed.
     pub(super) fn remove(&self, request: &Request, object: &Value, version: u64) -> Option<u64> {
         let removed = self.store.delete(&request.table(), &request.key(), version, self.now()).ok()?;
         self.forget(request, object);
-        self.after_change(&request.kind);
+        self.object_changed(&request.kind);
         Some(removed)
     }
 
@@ -119,40 +119,40 @@ impl Rest {
             let Some(current) = self.store.get(&request.table(), &request.key()) else {
                 // After the mark, another writer may remove the object first, which has the same result.
                 return match marked {
-                    Some(object) => Ok(Deleted { object, is_gone: true }),
+                    Some(object) => Ok(Deleted { object, is_removed: true }),
                     None => Err(errors::not_found(&request.kind, &request.name)),
                 };
             };
             let old = request.served().object(&current);
             options.check_preconditions(request, &old)?;
             let (new, is_kept) = match self.next_step(request, &options, &old)? {
-                Step::Remove if options.is_dry_run => return Ok(Deleted { object: old, is_gone: true }),
+                Step::Remove if options.is_dry_run => return Ok(Deleted { object: old, is_removed: true }),
                 Step::Remove => {
                     let Some(version) = self.remove(request, &old, current.version) else { continue };
-                    return Ok(Deleted { object: at_version(old, version)?, is_gone: true });
+                    return Ok(Deleted { object: at_version(old, version)?, is_removed: true });
                 }
-                Step::Mark(new) if new == old => return Ok(Deleted { object: new, is_gone: false }),
+                Step::Mark(new) if new == old => return Ok(Deleted { object: new, is_removed: false }),
                 Step::Mark(new) => (new, true),
                 Step::MarkAndRemove(new) => (new, false),
             };
             if options.is_dry_run {
-                return Ok(Deleted { object: new, is_gone: !is_kept });
+                return Ok(Deleted { object: new, is_removed: !is_kept });
             }
             let content = request.served().content(&new)?;
-            let expected = Expected::Version(current.version);
+            let expected = Precondition::Version(current.version);
             let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) else {
                 continue;
             };
-            self.after_change(&request.kind);
+            self.object_changed(&request.kind);
             let object = at_version(new, stored.version)?;
             if is_kept {
-                return Ok(Deleted { object, is_gone: false });
+                return Ok(Deleted { object, is_removed: false });
             }
             if let Some(version) = self.remove(request, &object, stored.version) {
-                return Ok(Deleted { object: at_version(object, version)?, is_gone: true });
+                return Ok(Deleted { object: at_version(object, version)?, is_removed: true });
             }
             // The mark changed the version that the client named.
-            options = options.renewed(stored.version);
+            options = options.after_mark(stored.version);
             marked = Some(object);
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -166,12 +166,12 @@ impl Rest {
         if is_namespace || is_definition(kind) {
             options.set_finalizers(kind, &mut new)?;
             if is_definition(kind) {
-                crd::begin_deletion(&mut new, &self.in_seconds(0));
+                crd::begin_deletion(&mut new, &self.timestamp_after(0));
             } else if !meta::is_being_deleted(old) {
-                meta::metadata(&mut new)?.insert("deletionTimestamp".into(), self.in_seconds(0).into());
+                meta::metadata(&mut new)?.insert("deletionTimestamp".into(), self.timestamp_after(0).into());
                 new["status"]["phase"] = "Terminating".into();
             }
-            return Ok(if is_done(&new) { Step::Remove } else { Step::Mark(new) });
+            return Ok(if can_be_removed(&new) { Step::Remove } else { Step::Mark(new) });
         }
         let grace = match self.set_grace(kind, options, &mut new)? {
             Grace::Pending => return Ok(Step::Mark(old.clone())),
@@ -185,7 +185,7 @@ impl Rest {
             (Some(0), false) => Step::MarkAndRemove(new),
             (Some(_), _) => Step::Mark(new),
             (None, true) => {
-                self.mark_now(&mut new)?;
+                self.mark_without_grace(&mut new)?;
                 Step::Mark(new)
             }
             (None, false) => Step::Remove,
@@ -196,11 +196,11 @@ impl Rest {
     fn set_grace(&self, kind: &Kind, options: &DeleteOptions, object: &mut Value) -> Result<Grace, ApiError> {
         // A negative period means the shortest graceful one.
         let at_least_one = |seconds: i64| if seconds < 0 { 1 } else { seconds };
-        let asked = options.grace_period_seconds.map(at_least_one);
+        let requested = options.grace_period_seconds.map(at_least_one);
         let mut subject = object.clone();
-        if let Some(asked) = asked {
+        if let Some(requested) = requested {
             // The strategy decides whether the period applies: an unscheduled pod has none.
-            subject["spec"]["terminationGracePeriodSeconds"] = asked.into();
+            subject["spec"]["terminationGracePeriodSeconds"] = requested.into();
         }
         let Some(seconds) = kind.strategy.grace_period_seconds(&subject).map(i64::from) else {
             return Ok(Grace::None);
@@ -210,7 +210,7 @@ impl Rest {
         let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
         let metadata = meta::metadata(object)?;
         if !was_marked {
-            metadata.insert("deletionTimestamp".into(), self.in_seconds(seconds).into());
+            metadata.insert("deletionTimestamp".into(), self.timestamp_after(seconds).into());
             metadata.insert("deletionGracePeriodSeconds".into(), seconds.into());
             if let Some(generation) = generation.filter(|generation| *generation > 0) {
                 metadata.insert("generation".into(), (generation + 1).into());
@@ -221,20 +221,22 @@ impl Rest {
         if left == 0 {
             return Ok(Grace::None);
         }
-        let Some(asked) = asked.filter(|asked| *asked < left) else { return Ok(Grace::Pending) };
+        let Some(requested) = requested.filter(|requested| *requested < left) else {
+            return Ok(Grace::Pending);
+        };
         // The period counts from the first DELETE, and cannot end in the past.
         let now = self.timestamp();
-        let ends = marked_for.map_or(now.as_second(), |marked| marked.as_second() - left + asked);
+        let ends = marked_for.map_or(now.as_second(), |marked| marked.as_second() - left + requested);
         let is_over = ends < now.as_second();
-        let period = if is_over { asked.min(1) } else { asked };
+        let period = if is_over { requested.min(1) } else { requested };
         let ends = if is_over { now.as_second() } else { ends };
-        metadata.insert("deletionTimestamp".into(), self.in_seconds(ends - now.as_second()).into());
+        metadata.insert("deletionTimestamp".into(), self.timestamp_after(ends - now.as_second()).into());
         metadata.insert("deletionGracePeriodSeconds".into(), period.into());
-        Ok(Grace::Seconds(asked))
+        Ok(Grace::Seconds(requested))
     }
 
     /// Marks an object without grace period that waits for its finalizers.
-    fn mark_now(&self, object: &mut Value) -> Result<(), ApiError> {
+    fn mark_without_grace(&self, object: &mut Value) -> Result<(), ApiError> {
         let was_marked = meta::is_being_deleted(object);
         let marked_for: Option<jiff::Timestamp> = meta::text(object, "deletionTimestamp").parse().ok();
         let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
@@ -243,13 +245,13 @@ impl Rest {
             metadata.insert("generation".into(), (generation + 1).into());
         }
         if marked_for.is_none_or(|marked_for| marked_for > self.timestamp()) {
-            metadata.insert("deletionTimestamp".into(), self.in_seconds(0).into());
+            metadata.insert("deletionTimestamp".into(), self.timestamp_after(0).into());
         }
         metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
         Ok(())
     }
 
-    fn in_seconds(&self, seconds: i64) -> String {
+    fn timestamp_after(&self, seconds: i64) -> String {
         meta::timestamp(self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
 }
@@ -305,7 +307,7 @@ impl DeleteOptions {
     }
 
     /// Returns the options after the server itself wrote `version` of the object.
-    pub(super) fn renewed(&self, version: u64) -> Self {
+    pub(super) fn after_mark(&self, version: u64) -> Self {
         if self.has_version() { self.at_version(version) } else { self.clone() }
     }
 
@@ -368,17 +370,17 @@ impl DeleteOptions {
     /// Checks that the object has the uid and the version that the options require.
     pub(super) fn check_preconditions(&self, request: &Request, current: &Value) -> Result<(), ApiError> {
         let uid = meta::text(current, "uid");
-        if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
+        if let Some(requested) = self.uid.as_deref().filter(|requested| *requested != uid) {
             let why = format!(
-                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have \
+                "the UID in the precondition ({requested}) does not match the UID in record ({uid}). The object might have \
                  been deleted and then recreated"
             );
             return Err(errors::precondition(&request.kind, &request.name, &why));
         }
         let version = meta::text(current, "resourceVersion");
-        if let Some(asked) = self.version.as_deref().filter(|asked| *asked != version) {
+        if let Some(requested) = self.version.as_deref().filter(|requested| *requested != version) {
             let why = format!(
-                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+                "the ResourceVersion in the precondition ({requested}) does not match the ResourceVersion in record \
                  ({version}). The object might have been modified"
             );
             return Err(errors::precondition(&request.kind, &request.name, &why));
@@ -392,7 +394,7 @@ impl DeleteOptions {
         let metadata = meta::metadata(object)?;
         let known: Vec<Value> =
             metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-        let wanted = match self.propagation {
+        let finalizer = match self.propagation {
             Some(Propagation::Orphan) => Some(ORPHAN),
             Some(Propagation::Foreground) => Some(FOREGROUND),
             Some(Propagation::Background) => None,
@@ -402,7 +404,7 @@ impl DeleteOptions {
         };
         let mut finalizers: Vec<Value> =
             known.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
-        finalizers.extend(wanted.map(Value::from));
+        finalizers.extend(finalizer.map(Value::from));
         if finalizers.len() == known.len() && finalizers.iter().all(|name| known.contains(name)) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The errors of the API, with the texts and details that clients know.
+//! The errors of the API, with the messages and details of kube-apiserver.
 
 use std::collections::HashSet;
 
@@ -129,8 +129,8 @@ pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldErr
 }
 
 /// Returns the 504 for a requested version in the future.
-pub(crate) fn version_too_large(asked: u64, current: u64) -> ApiError {
-    ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
+pub(crate) fn version_too_large(requested: u64, current: u64) -> ApiError {
+    ApiError::new(504, "Timeout", format!("Too large resource version: {requested}, current: {current}"))
         .with_details(Details {
             causes: vec![Cause {
                 reason: "ResourceVersionTooLarge".into(),

@@ -39,7 +39,7 @@ impl EventExpiry {
 
 impl Rest {
     /// Records a write of an event.
-    pub(super) fn note_event(&self, kind: &Kind, object: &Object) {
+    pub(super) fn schedule_event_expiry(&self, kind: &Kind, object: &Object) {
         if table_of(kind) == TABLE {
             let (at, key) = (self.now() + LIFETIME, object.content.key());
             self.events.0.lock().push_back(Due { at, key, version: object.version });

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest,
+    ATTEMPTS, ApiResponse, Request, Rest,
     delete::DeleteOptions,
     errors, meta,
     options::WriteOptions,
     subresource::created,
-    update::{Source, check_name},
+    update::{WriteSource, check_name},
 };
 use crate::{
     selector,
@@ -26,13 +26,13 @@ const MANAGER: &str = "kube-apiserver";
 
 /// The result of checking the budgets of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Permit {
+enum EvictionPermit {
     /// The pod may be deleted.
-    Granted,
+    Allowed,
     /// The pod may be deleted if it has not changed since the budget was read.
-    ThisVersion,
+    AllowedAtVersion,
     /// The pod has several budgets, which is not supported.
-    Several,
+    SeveralBudgets,
 }
 
 impl Rest {
@@ -42,7 +42,7 @@ impl Rest {
         request: &Request,
         options: &WriteOptions,
         eviction: &Value,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         check_name(eviction, &request.name)?;
         let given = eviction.get("deleteOptions").cloned().unwrap_or_default();
         let delete = DeleteOptions::of_eviction(&given, options.is_dry_run)?;
@@ -50,16 +50,16 @@ impl Rest {
             let current = self.current(request)?;
             let pod = current.to_value("v1", "Pod");
             let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-            let is_over = meta::is_being_deleted(&pod) || matches!(phase, "Succeeded" | "Failed");
-            if !is_over && phase != "Pending" {
+            let is_terminal = meta::is_being_deleted(&pod) || matches!(phase, "Succeeded" | "Failed");
+            if !is_terminal && phase != "Pending" {
                 return self.evict_with_budget(request, options, &delete, &current, &pod);
             }
             // A pending pod that starts in the meantime counts in its budget, so the pod must be unchanged.
-            let is_pinned = !is_over && !delete.has_version();
+            let is_pinned = !is_terminal && !delete.has_version();
             let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
             match self.mark_and_delete(request, &pinned) {
                 Err(error) if error.reason == "Conflict" && !delete.has_version() => {}
-                deleted => return deleted.map(|()| Answer::value(201, created())),
+                deleted => return deleted.map(|()| ApiResponse::value(201, created())),
             }
         }
         Err(errors::modified(&request.kind, &request.name))
@@ -72,9 +72,10 @@ impl Rest {
         delete: &DeleteOptions,
         current: &Object,
         pod: &Value,
-    ) -> Result<Answer, ApiError> {
-        let (permit, budget) = self.ask_budget(request, options, current, pod, delete.is_dry_run())?;
-        if permit == Permit::Several {
+    ) -> Result<ApiResponse, ApiError> {
+        let (permit, budget) =
+            self.check_disruption_budget(request, options, current, pod, delete.is_dry_run())?;
+        if permit == EvictionPermit::SeveralBudgets {
             // The failure is the body of a successful request.
             let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
                            support.";
@@ -82,15 +83,15 @@ impl Rest {
             status["status"] = "Failure".into();
             status["message"] = message.into();
             status["code"] = 500.into();
-            return Ok(Answer::value(201, status));
+            return Ok(ApiResponse::value(201, status));
         }
-        let is_pinned = permit == Permit::ThisVersion;
+        let is_pinned = permit == EvictionPermit::AllowedAtVersion;
         let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
         match self.mark_and_delete(request, &pinned) {
             Err(error) if error.reason == "Conflict" && is_pinned && !delete.has_version() => {
                 Err(still_processed(&budget))
             }
-            deleted => deleted.map(|()| Answer::value(201, created())),
+            deleted => deleted.map(|()| ApiResponse::value(201, created())),
         }
     }
 
@@ -105,50 +106,57 @@ impl Rest {
             set_disruption_target(pod, &now);
             Ok(())
         })?;
-        self.delete_object(request, &options.renewed(version)).map(drop)
+        self.delete_object(request, &options.after_mark(version)).map(drop)
     }
 
     /// Counts the eviction in the budget of the pod. Returns the permission, and the name of the budget.
-    fn ask_budget(
+    fn check_disruption_budget(
         &self,
         request: &Request,
         options: &WriteOptions,
         current: &Object,
         pod: &Value,
         is_dry_run: bool,
-    ) -> Result<(Permit, String), ApiError> {
+    ) -> Result<(EvictionPermit, String), ApiError> {
         let Some(kind) = request.kinds.by_path("policy", "v1", "poddisruptionbudgets") else {
-            return Ok((Permit::Granted, String::new()));
+            return Ok((EvictionPermit::Allowed, String::new()));
         };
         let prefix = request.prefix();
         let query = Query { prefix: &prefix, start: &prefix, at: None, limit: None, filter: None };
         let table = super::table_of(kind);
         let budgets = self.store.list(&table, query, self.now()).map(|page| page.objects).unwrap_or_default();
-        let mut holding = budgets.iter().filter(|budget| {
+        let mut covering = budgets.iter().filter(|budget| {
             let budget = budget.to_value("policy/v1", "PodDisruptionBudget");
             selector::of_object(budget.pointer("/spec/selector"))
                 .is_some_and(|selector| selector.matches(&current.content))
         });
-        let Some(budget) = holding.next() else { return Ok((Permit::Granted, String::new())) };
+        let Some(budget) = covering.next() else { return Ok((EvictionPermit::Allowed, String::new())) };
         let name = budget.content.name.to_string();
-        if holding.next().is_some() {
-            return Ok((Permit::Several, name));
+        if covering.next().is_some() {
+            return Ok((EvictionPermit::SeveralBudgets, name));
         }
         let found = budget.to_value("policy/v1", "PodDisruptionBudget");
         if !is_ready(pod) && allows_unready(&found) {
-            return Ok((Permit::ThisVersion, name));
+            return Ok((EvictionPermit::AllowedAtVersion, name));
         }
-        let mut one = request.about(&budget.content.namespace, &budget.content.name);
+        let mut one = request.for_object(&budget.content.namespace, &budget.content.name);
         one.kind = Arc::clone(kind);
         let options = WriteOptions { is_dry_run, manager: MANAGER.to_owned(), ..options.clone() };
         let now = meta::timestamp(self.now());
-        self.change(&one, &options, Part::Subresource("status"), Source::Patch, &mut Vec::new(), |budget| {
-            let Some(budget) = budget else { return Err(errors::not_found(kind, &name)) };
-            let mut budget = budget.clone();
-            count_disruption(&mut budget, &request.name, &now)?;
-            Ok(budget)
-        })?;
-        Ok((Permit::Granted, name))
+        self.change(
+            &one,
+            &options,
+            Part::Subresource("status"),
+            WriteSource::Patch,
+            &mut Vec::new(),
+            |budget| {
+                let Some(budget) = budget else { return Err(errors::not_found(kind, &name)) };
+                let mut budget = budget.clone();
+                count_disruption(&mut budget, &request.name, &now)?;
+                Ok(budget)
+            },
+        )?;
+        Ok((EvictionPermit::Allowed, name))
     }
 }
 
@@ -221,7 +229,7 @@ fn count_disruption(budget: &mut Value, pod: &str, now: &str) -> Result<(), ApiE
         return Err(forbidden(&name, why, "too many pending evictions not confirmed by PDB controller"));
     }
     if allowed == 0 {
-        return Err(held(held_because(budget, &name), None));
+        return Err(held(disruption_message(budget, &name), None));
     }
     budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
     if allowed == 1 {
@@ -242,7 +250,7 @@ fn count_disruption(budget: &mut Value, pod: &str, now: &str) -> Result<(), ApiE
     Ok(())
 }
 
-fn held_because(budget: &Value, name: &str) -> String {
+fn disruption_message(budget: &Value, name: &str) -> String {
     let (healthy, needed) =
         (number(budget, "/status/currentHealthy"), number(budget, "/status/desiredHealthy"));
     let denied = condition(budget, "DisruptionAllowed").filter(|known| known["status"] == "False");

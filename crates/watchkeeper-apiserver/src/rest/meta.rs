@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uids_are_of_version_four() {
+    fn uids_are_version_4_uuids() {
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..100 {
             let uid = uid(&mut random);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_names_fit() {
+    fn generated_names_have_at_most_63_bytes() {
         let mut random = fastrand::Rng::with_seed(1);
         assert_eq!(generated_name("pre-", &mut random).len(), 9);
         assert_eq!(generated_name(&"x".repeat(300), &mut random).len(), 63);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_have_whole_seconds() {
+    fn timestamps_have_whole_seconds() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_500);
         assert_eq!(timestamp(time), "1970-01-01T00:00:01Z");
     }

@@ -3,18 +3,19 @@
 //! Verbs are plain functions. The few operations that wait (for a future version, for watch events) are in `read` and in
 //! [`crate::watch`].
 
-mod budget;
-mod claims;
+mod allocations;
+mod cancellation;
 mod create;
 mod definitions;
 mod delete;
 pub(crate) mod errors;
 mod event_expiry;
 mod eviction;
+mod integer_wrap;
+pub(crate) mod kubernetes_service;
 mod list_body;
 mod meta;
 pub(crate) mod options;
-pub(crate) mod own_service;
 mod paging;
 mod patch;
 mod read;
@@ -26,7 +27,6 @@ mod subresource;
 mod token_request;
 mod update;
 mod versions;
-mod wrap;
 
 use std::{
     sync::Arc,
@@ -39,15 +39,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 pub(crate) use self::{
-    budget::{Budget, deadline_exceeded},
+    cancellation::{Cancellation, deadline_exceeded},
     event_expiry::EventExpiry,
     list_body::ListBody,
 };
-use self::{options::Parameters, represent::Form, stored::Served, update::Written};
+use self::{options::Parameters, represent::ObjectForm, stored::ServedKind, update::WriteResult};
 use crate::{
     Clock,
     auth::{
-        Asker,
+        Requester,
         attributes::{Attributes, ResourceAttributes},
         bootstrap,
         service_account::TokenIssuer,
@@ -76,11 +76,11 @@ pub(crate) struct Rest {
     /// The allocator of service addresses and ports.
     pub(crate) services: Arc<ServiceAllocator>,
     /// The address that the server publishes in its own endpoints.
-    pub(crate) advertised: Mutex<own_service::Advertised>,
+    pub(crate) advertised: Mutex<kubernetes_service::Advertised>,
     /// The events that will expire.
     pub(crate) events: EventExpiry,
     /// The definitions of custom kinds that are served. Locked while the served kinds are updated.
-    pub(crate) definitions: Mutex<definitions::Known>,
+    pub(crate) definitions: Mutex<definitions::KnownDefinitions>,
     /// The issuer of service account tokens.
     pub(crate) issuer: TokenIssuer,
     /// The shutdown signal, which ends watches.
@@ -103,7 +103,7 @@ pub(crate) struct Request {
     /// The parameters of the query.
     pub(crate) parameters: Parameters,
     /// The requested form of objects.
-    pub(crate) form: Form,
+    pub(crate) form: ObjectForm,
     /// Whether a watch is sent as protobuf.
     pub(crate) is_protobuf: bool,
     /// The media type of the body.
@@ -111,16 +111,16 @@ pub(crate) struct Request {
     /// The body of the request.
     pub(crate) body: Bytes,
     /// The user, with the authorizer.
-    pub(crate) asker: Asker,
+    pub(crate) requester: Requester,
     /// The `User-Agent` header.
     pub(crate) user_agent: Option<String>,
     /// The cancellation state, polled between phases and in long loops.
-    pub(crate) budget: Budget,
+    pub(crate) cancellation: Cancellation,
 }
 
 /// The result of a request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     /// The HTTP status code.
     pub(crate) code: u16,
     /// The content of the response.
@@ -144,7 +144,7 @@ pub(crate) enum Payload {
     Frames(Bytes),
 }
 
-impl Answer {
+impl ApiResponse {
     fn new(code: u16, payload: Payload) -> Self {
         Self { code, payload, warnings: Vec::new() }
     }
@@ -160,7 +160,7 @@ impl Answer {
 }
 
 /// Adds `warnings` to an error, because clients receive warnings with errors too.
-fn warned<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
+fn with_request_warnings<T>(result: Result<T, ApiError>, warnings: &[String]) -> Result<T, ApiError> {
     result.map_err(|mut error| {
         add_warnings(&mut error.warnings, warnings.to_vec());
         error
@@ -178,8 +178,8 @@ fn add_warnings(known: &mut Vec<String>, new: Vec<String>) {
 
 impl Request {
     /// Returns the kind, with the kind that its objects are stored as.
-    fn served(&self) -> Served {
-        Served::new(&self.kind, &self.kinds)
+    fn served(&self) -> ServedKind {
+        ServedKind::new(&self.kind, &self.kinds)
     }
 
     /// Returns the table of the objects.
@@ -200,18 +200,18 @@ impl Request {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             parameters: Parameters::default(),
-            form: Form::Plain,
+            form: ObjectForm::Plain,
             is_protobuf: false,
             content_type: None,
             body: Bytes::new(),
-            asker: Asker::server(),
+            requester: Requester::server(),
             user_agent: Some("kube-apiserver".into()),
-            budget: Budget::default(),
+            cancellation: Cancellation::default(),
         }
     }
 
     /// Returns the same request for another object.
-    fn about(&self, namespace: &str, name: &str) -> Self {
+    fn for_object(&self, namespace: &str, name: &str) -> Self {
         Self {
             kind: Arc::clone(&self.kind),
             kinds: Arc::clone(&self.kinds),
@@ -222,9 +222,9 @@ impl Request {
             is_protobuf: self.is_protobuf,
             content_type: self.content_type.clone(),
             body: self.body.clone(),
-            asker: self.asker.clone(),
+            requester: self.requester.clone(),
             user_agent: self.user_agent.clone(),
-            budget: self.budget.clone(),
+            cancellation: self.cancellation.clone(),
         }
     }
 
@@ -272,28 +272,28 @@ impl Rest {
     }
 
     /// Creates the system namespaces.
-    pub(crate) fn make_namespaces(&self) {
+    pub(crate) fn create_system_namespaces(&self) {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let object =
                 serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            self.make(("", "v1", "namespaces"), &object);
+            self.create_own(("", "v1", "namespaces"), &object);
         }
     }
 
     /// Creates the default roles and bindings.
-    pub(crate) fn make_roles(&self) {
+    pub(crate) fn create_default_roles(&self) {
         for object in bootstrap::objects() {
             let plural = match object["kind"].as_str() {
                 Some("ClusterRole") => "clusterroles",
                 Some("Role") => "roles",
                 _ => "clusterrolebindings",
             };
-            self.make(("rbac.authorization.k8s.io", "v1", plural), &object);
+            self.create_own(("rbac.authorization.k8s.io", "v1", plural), &object);
         }
     }
 
     /// Creates an object of the server itself in an empty store, where it cannot collide with others.
-    fn make(&self, (group, version, plural): (&str, &str, &str), object: &Value) {
+    fn create_own(&self, (group, version, plural): (&str, &str, &str), object: &Value) {
         let kinds = self.registry.kinds();
         let Some(kind) = kinds.by_path(group, version, plural).map(Arc::clone) else { return };
         let mut request = Request::internal(kind, kinds, meta::text(object, "namespace"), "");
@@ -310,21 +310,21 @@ impl Rest {
     }
 
     /// Returns a written object in the requested form, reusing its encoding if possible.
-    fn show_written(&self, request: &Request, written: Written) -> Result<Answer, ApiError> {
+    fn represent_written(&self, request: &Request, written: WriteResult) -> Result<ApiResponse, ApiError> {
         let code = if written.is_new { 201 } else { 200 };
         let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());
         match &written.stored {
             Some(stored) if representer.is_stored_form() && !request.is_protobuf => {
-                Ok(Answer::new(code, read::show_one(&representer, stored)))
+                Ok(ApiResponse::new(code, read::encode_one(&representer, stored)))
             }
-            _ => self.show(request, code, written.object),
+            _ => self.represent(request, code, written.object),
         }
     }
 
     /// Returns an object in the requested form.
-    fn show(&self, request: &Request, code: u16, object: Value) -> Result<Answer, ApiError> {
+    fn represent(&self, request: &Request, code: u16, object: Value) -> Result<ApiResponse, ApiError> {
         read::check_form(&request.form, &request.kind, false)?;
         let representer = represent::Representer::new(request.served(), request.form.clone(), self.now());
-        Ok(Answer::value(code, representer.value(object)))
+        Ok(ApiResponse::value(code, representer.value(object)))
     }
 }

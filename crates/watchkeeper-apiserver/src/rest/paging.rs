@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_reads_back() {
+    fn continue_tokens_round_trip() {
         for of in [PageOf::Version(17), PageOf::Now] {
             let token = ContinueToken { of, start: "ns/a\0".into() };
             assert_eq!(ContinueToken::decode(&token.encode()).unwrap(), token);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_were_never_handed_out_are_refused() {
+    fn forged_continue_tokens_are_rejected() {
         for json in [
             r#"{"v":"meta.k8s.io/v9","rv":5,"start":"x"}"#,
             r#"{"v":"meta.k8s.io/v1","rv":0,"start":"x"}"#,

@@ -3,20 +3,20 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Request, Rest, add_warnings,
-    create::fit_namespace,
-    errors, meta,
+    ApiResponse, Request, Rest, add_warnings,
+    create::ensure_namespace,
+    errors, integer_wrap, meta,
     options::{WriteKind, WriteOptions},
-    update::{Source, check_name},
+    update::{WriteSource, check_name},
     versions::ServedVersions,
-    warned, wrap,
+    with_request_warnings,
 };
 use crate::{
-    apply::{self, Manager, Subject},
+    apply::{self, Manager, WriteTarget},
     decode::{self, FieldValidation},
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Kind},
-    patch::{Form, Patch},
+    patch::{Patch, PatchFormat},
     schema::TypeRef,
     status::{ApiError, Details},
     strategy::Part,
@@ -59,28 +59,28 @@ impl PatchType {
 
 impl Rest {
     /// Executes a PATCH of an object, or of a subresource with the shape of the object.
-    pub(crate) fn patch(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
+    pub(crate) fn patch(&self, request: &Request, part: Part<'_>) -> Result<ApiResponse, ApiError> {
         let ty = PatchType::read(request)?;
         let write = if ty == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
         let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
         let patched_kind = PatchedKind::of(&request.kind);
         let mut warnings = Vec::new();
-        let mut told = Vec::new();
+        let mut request_warnings = Vec::new();
         let updated = if ty == PatchType::Apply {
             let config = decode::applied(&request.body, options.field_validation)?;
-            told = config.warnings;
+            request_warnings = config.warnings;
             let versions = ServedVersions::of(request);
-            let subject = Subject::of(&request.kind, part, &versions);
+            let subject = WriteTarget::of(&request.kind, part, &versions);
             let manager = Manager { name: &options.manager, now: self.timestamp() };
-            self.change(request, &options, part, Source::Apply, &mut warnings, |current| {
+            self.change(request, &options, part, WriteSource::Apply, &mut warnings, |current| {
                 if current.is_none() && part != Part::Main {
                     return Err(errors::not_found(&request.kind, &request.name));
                 }
                 let mut applied = apply::apply(current, &config.object, &subject, &manager, options.force)?;
                 if request.kind.custom.is_none() {
-                    wrap::integers(&mut applied, &request.kind.ty);
+                    integer_wrap::integers(&mut applied, &request.kind.ty);
                 }
-                let mut applied = check_applied(patched_kind, applied, &mut told)?;
+                let mut applied = check_applied(patched_kind, applied, &mut request_warnings)?;
                 let uid = meta::text(&applied, "uid");
                 if current.is_none() && !uid.is_empty() {
                     let why = format!(
@@ -88,7 +88,7 @@ impl Rest {
                     );
                     return Err(errors::conflict(&request.kind, &request.name, &why));
                 }
-                fit_namespace(&mut applied, &request.kind, &request.namespace)?;
+                ensure_namespace(&mut applied, &request.kind, &request.namespace)?;
                 check_name(&applied, &request.name)?;
                 Ok(applied)
             })
@@ -101,35 +101,36 @@ impl Rest {
                     errors::not_found(&request.kind, &request.name)
                 }
             })?;
-            self.change(request, &options, part, Source::Patch, &mut warnings, |current| {
+            self.change(request, &options, part, WriteSource::Patch, &mut warnings, |current| {
                 let Some(current) = current else {
                     return Err(errors::not_found(&request.kind, &request.name));
                 };
                 let mut patched = patch.apply(current, &request.kind.ty)?;
                 if ty == PatchType::Strategic {
-                    wrap::integers(&mut patched, &request.kind.ty);
+                    integer_wrap::integers(&mut patched, &request.kind.ty);
                     // Such patches are applied to the type of the kind, so they cannot change it.
                     patched["apiVersion"] = request.kind.api_version().into();
                     patched["kind"] = request.kind.gvk.kind.clone().into();
                 }
-                let mut patched = check_patched(patched_kind, &options, patched, &problems, &mut told)?;
-                fit_namespace(&mut patched, &request.kind, &request.namespace)?;
+                let mut patched =
+                    check_patched(patched_kind, &options, patched, &problems, &mut request_warnings)?;
+                ensure_namespace(&mut patched, &request.kind, &request.namespace)?;
                 check_name(&patched, &request.name)?;
                 Ok(patched)
             })
         };
-        add_warnings(&mut told, warnings);
-        let updated = warned(updated, &told)?;
-        Ok(self.show_written(request, updated)?.with_warnings(told))
+        add_warnings(&mut request_warnings, warnings);
+        let updated = with_request_warnings(updated, &request_warnings)?;
+        Ok(self.represent_written(request, updated)?.with_warnings(request_warnings))
     }
 }
 
 /// Parses the patch in a body. Returns the problems for strict validation too.
 pub(super) fn read_patch(ty: PatchType, body: &[u8]) -> Result<(Patch, Vec<String>), ApiError> {
     let (form, whose) = match ty {
-        PatchType::Json => (Form::Json, "json patch "),
-        PatchType::Merge => (Form::Merge, ""),
-        PatchType::Strategic | PatchType::Apply => (Form::Strategic, ""),
+        PatchType::Json => (PatchFormat::Json, "json patch "),
+        PatchType::Merge => (PatchFormat::Merge, ""),
+        PatchType::Strategic | PatchType::Apply => (PatchFormat::Strategic, ""),
     };
     let (body, duplicates) = decode::patch(body)?;
     let patch = Patch::read(form, body)?;
@@ -173,8 +174,8 @@ pub(super) fn check_patched(
     problems: &[String],
     warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
-    let refuse = |shown: String, why: String| {
-        let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(shown.into()), why);
+    let refuse = |original: String, why: String| {
+        let wrong = FieldError::new(FieldErrorKind::Invalid, "patch", Some(original.into()), why);
         errors::invalid_as("", "", "", &[wrong])
     };
     let PatchedKind { gvk, ty, is_custom } = kind;
@@ -193,13 +194,13 @@ pub(super) fn check_patched(
         let why = format!("the patched object is no longer a {}", gvk.kind);
         return Err(refuse(patched.to_string(), why));
     }
-    let shown = patched.to_string();
-    let mut checked = decode::check(patched, ty, is_custom).map_err(|why| refuse(shown.clone(), why))?;
+    let original = patched.to_string();
+    let mut checked = decode::check(patched, ty, is_custom).map_err(|why| refuse(original.clone(), why))?;
     checked.problems.splice(..0, problems.iter().cloned());
     warnings.clear();
     match options.field_validation {
         FieldValidation::Strict if !checked.problems.is_empty() => {
-            Err(refuse(shown, format!("strict decoding error: {}", checked.problems.join(", "))))
+            Err(refuse(original, format!("strict decoding error: {}", checked.problems.join(", "))))
         }
         FieldValidation::Warn => {
             warnings.extend(checked.problems);

@@ -6,16 +6,16 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
-    Answer, ListBody, Payload, Request, Rest, errors,
+    ApiResponse, ListBody, Payload, Request, Rest, errors,
     options::{ListOptions, VersionMatch},
     paging::{ContinueToken, PageOf},
-    represent::{Form, Representer},
+    represent::{ObjectForm, Representer},
 };
 use crate::{
     kinds::Kind,
     status::ApiError,
     storage::{Object, Page, Query},
-    watch::{Frames, Scope, Start, WatchedKind, Watcher},
+    watch::{Frames, Start, WatchScope, WatchedKind, Watcher},
 };
 
 /// The maximum time that a read waits for a future version.
@@ -30,7 +30,7 @@ const MAX_WATCH_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 impl Rest {
     /// Executes a GET of an object.
-    pub(crate) async fn get(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) async fn get(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         if let Some(text) = request.parameters.given("resourceVersion") {
             let version = text.parse().map_err(|_| errors::unreadable_version(text))?;
             self.wait_for(version).await?;
@@ -38,11 +38,11 @@ impl Rest {
         check_form(&request.form, &request.kind, false)?;
         let object = self.current(request)?;
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
-        Ok(Answer::new(200, show_one(&representer, &object)))
+        Ok(ApiResponse::new(200, encode_one(&representer, &object)))
     }
 
     /// Executes a GET of a collection.
-    pub(crate) async fn list(&self, request: &Request, is_watch: bool) -> Result<Answer, ApiError> {
+    pub(crate) async fn list(&self, request: &Request, is_watch: bool) -> Result<ApiResponse, ApiError> {
         let mut options = ListOptions::read(&request.parameters, is_watch)?;
         name_fields(&request.kind, &mut options)?;
         if is_watch && !request.name.is_empty() {
@@ -55,7 +55,7 @@ impl Rest {
         let (page, token) = self.page(request, &options).await?;
         let representer = Representer::new(request.served(), request.form.clone(), self.now());
         let metadata = list_metadata(&page, token, request, options.selector.is_empty());
-        Ok(Answer::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
+        Ok(ApiResponse::new(200, Payload::List(ListBody::new(representer, page.objects, metadata))))
     }
 
     /// Returns the objects of a list, and the token of the next page.
@@ -125,10 +125,10 @@ impl Rest {
         Ok((page, token))
     }
 
-    async fn watch(&self, request: &Request, options: ListOptions) -> Result<Answer, ApiError> {
+    async fn watch(&self, request: &Request, options: ListOptions) -> Result<ApiResponse, ApiError> {
         // An event carries one object, so a watch in the form of lists has nothing to send.
-        if matches!(request.form, Form::Metadata { is_list: true, .. }) {
-            return Ok(Answer::new(200, Payload::Frames(Bytes::new())));
+        if matches!(request.form, ObjectForm::Metadata { is_list: true, .. }) {
+            return Ok(ApiResponse::new(200, Payload::Frames(Bytes::new())));
         }
         let text = options.resource_version.as_str();
         let version: u64 =
@@ -147,7 +147,7 @@ impl Rest {
         let prefix = request.prefix();
         if begins_with_state {
             if let Err(error) = self.wait_for(version).await {
-                return Ok(Answer::new(200, Payload::Frames(frames.error(&error))));
+                return Ok(ApiResponse::new(200, Payload::Frames(frames.error(&error))));
             }
             let is_wanted = |object: &Object| options.selector.matches(object);
             let query = Query {
@@ -168,7 +168,7 @@ impl Rest {
         } else if version == 0 {
             start.after = self.store.version();
         }
-        let scope = Scope { prefix, selector: options.selector };
+        let scope = WatchScope { prefix, selector: options.selector };
         let watcher = Watcher::new(
             Arc::clone(&self.store),
             &request.table(),
@@ -178,7 +178,7 @@ impl Rest {
             Arc::clone(&self.clock),
             self.shutdown.clone(),
         );
-        Ok(Answer::new(
+        Ok(ApiResponse::new(
             200,
             match watcher {
                 Ok(watcher) if request.kind.custom.is_some() => {
@@ -201,7 +201,7 @@ impl Rest {
         }
     }
 
-    /// Waits for the version that a read requests, so that the rest of the read does not wait. Returns at once if no version
+    /// Waits for the version that a read requests, so that the read itself does not wait. Returns immediately if no version
     /// is given or if it is not a number.
     ///
     /// # Errors
@@ -254,21 +254,21 @@ fn expired_token(start: &str) -> ApiError {
 }
 
 /// Checks that a form applies to the result: one object, or a list.
-pub(super) fn check_form(form: &Form, kind: &Kind, is_list: bool) -> Result<(), ApiError> {
-    let Form::Metadata { is_list: wants_list, .. } = form else { return Ok(()) };
-    let (asked, is_wrong) = match (wants_list, is_list) {
+pub(super) fn check_form(form: &ObjectForm, kind: &Kind, is_list: bool) -> Result<(), ApiError> {
+    let ObjectForm::Metadata { is_list: wants_list, .. } = form else { return Ok(()) };
+    let (requested, is_wrong) = match (wants_list, is_list) {
         (true, false) => ("PartialObjectMetadataList, but the requested object is not a list", true),
         (false, true) => ("PartialObjectMetadata, but the requested object is a list", true),
         _ => ("", false),
     };
     if is_wrong {
-        let shown = if is_list { &kind.list_kind } else { &kind.gvk.kind };
-        return Err(ApiError::new(406, "NotAcceptable", format!("you requested {asked} ({shown})")));
+        let kind_name = if is_list { &kind.list_kind } else { &kind.gvk.kind };
+        return Err(ApiError::new(406, "NotAcceptable", format!("you requested {requested} ({kind_name})")));
     }
     Ok(())
 }
 
-pub(super) fn show_one(representer: &Representer, object: &Object) -> Payload {
+pub(super) fn encode_one(representer: &Representer, object: &Object) -> Payload {
     if representer.is_stored_form() {
         let mut out = Vec::with_capacity(object.content.len() + 128);
         let kind = representer.kind();
@@ -296,7 +296,7 @@ pub(super) fn list_metadata(
             }
         }
         // Lists of whole custom resources always have the member.
-        None if request.kind.custom.is_some() && request.form == Form::Plain => {
+        None if request.kind.custom.is_some() && request.form == ObjectForm::Plain => {
             metadata.insert("continue".into(), "".into());
         }
         None => {}

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use serde_json::{Value, json};
 
-use super::stored::Served;
+use super::stored::ServedKind;
 use crate::{
     kinds::{GroupVersionKind, Kind},
     schema::{TypeRef, builtin, write_empty},
@@ -14,7 +14,7 @@ use crate::{
 
 /// The form of objects in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ObjectForm {
     /// Objects as a whole.
     Plain,
     /// Metadata only, in this version of `meta.k8s.io`.
@@ -47,14 +47,14 @@ pub(crate) enum IncludeObject {
 /// The converter of stored objects of a kind to a form.
 #[derive(Debug, Clone)]
 pub(crate) struct Representer {
-    served: Served,
-    form: Form,
+    served: ServedKind,
+    form: ObjectForm,
     now: SystemTime,
 }
 
 impl Representer {
     /// Creates a converter to `form`. Ages are relative to `now`.
-    pub(crate) fn new(served: Served, form: Form, now: SystemTime) -> Self {
+    pub(crate) fn new(served: ServedKind, form: ObjectForm, now: SystemTime) -> Self {
         Self { served, form, now }
     }
 
@@ -64,13 +64,13 @@ impl Representer {
     }
 
     /// Returns the form of the objects.
-    pub(crate) fn form(&self) -> &Form {
+    pub(crate) fn form(&self) -> &ObjectForm {
         &self.form
     }
 
     /// Returns whether objects are sent in their stored form.
     pub(crate) fn is_stored_form(&self) -> bool {
-        self.form == Form::Plain && self.served.is_stored_form()
+        self.form == ObjectForm::Plain && self.served.is_stored_form()
     }
 
     /// Returns the whole stored object in the version of the kind.
@@ -86,9 +86,9 @@ impl Representer {
     /// Returns a whole object in the form.
     pub(crate) fn value(&self, object: Value) -> Value {
         match &self.form {
-            Form::Plain => object,
-            Form::Metadata { version, .. } => metadata_only(&object, version),
-            Form::Table { version, include } => {
+            ObjectForm::Plain => object,
+            ObjectForm::Metadata { version, .. } => metadata_only(&object, version),
+            ObjectForm::Table { version, include } => {
                 let list_metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
                 self.table(&[object], list_metadata, version, *include)
             }
@@ -97,7 +97,7 @@ impl Representer {
 
     /// Returns a list of objects in the form.
     pub(crate) fn list(&self, objects: Vec<Value>, list_metadata: Value) -> Value {
-        if let Form::Table { version, include } = &self.form {
+        if let ObjectForm::Table { version, include } = &self.form {
             return self.table(&objects, list_metadata, version, *include);
         }
         let (api_version, kind) = self.list_type().unwrap_or_default();
@@ -111,17 +111,17 @@ impl Representer {
     /// Returns the apiVersion and kind of a list in the form. None for a table, which is not a list of items.
     pub(crate) fn list_type(&self) -> Option<(String, String)> {
         match &self.form {
-            Form::Plain => Some((self.served.kind.api_version(), self.served.kind.list_kind.clone())),
-            Form::Metadata { version, .. } => {
+            ObjectForm::Plain => Some((self.served.kind.api_version(), self.served.kind.list_kind.clone())),
+            ObjectForm::Metadata { version, .. } => {
                 Some((format!("meta.k8s.io/{version}"), "PartialObjectMetadataList".to_owned()))
             }
-            Form::Table { .. } => None,
+            ObjectForm::Table { .. } => None,
         }
     }
 
     /// Returns whether the items of an empty list are null instead of an empty list, as those of metadata lists are.
     pub(crate) fn has_null_items(&self) -> bool {
-        matches!(self.form, Form::Metadata { .. })
+        matches!(self.form, ObjectForm::Metadata { .. })
     }
 
     /// Writes an object as an item of a list in the form. An object in its stored form is only copied.
@@ -153,7 +153,7 @@ impl Representer {
 
     /// Returns an item of a list. Items of built-in kinds omit their apiVersion and kind.
     fn item(&self, mut object: Value) -> Value {
-        if let Form::Metadata { version, .. } = &self.form {
+        if let ObjectForm::Metadata { version, .. } = &self.form {
             return metadata_only(&object, version);
         }
         if self.served.kind.custom.is_none()

@@ -1,11 +1,11 @@
 //! Reviews: created, evaluated, never stored.
 
 use super::{
-    Answer, Request, Rest,
-    create::fit_namespace,
+    ApiResponse, Request, Rest,
+    create::ensure_namespace,
     meta,
     options::{WriteKind, WriteOptions},
-    warned,
+    with_request_warnings,
 };
 use crate::{
     auth::{authenticator::Authenticator, reviews::Reviewer, tokens::Tokens},
@@ -25,30 +25,30 @@ impl Rest {
     }
 
     /// Executes a POST of a review. Returns none if the kind is not a review.
-    pub(crate) fn review(&self, request: &Request, tokens: &Tokens) -> Option<Result<Answer, ApiError>> {
-        GROUPS.contains(&request.kind.gvk.group.as_str()).then(|| self.answer_review(request, tokens))
+    pub(crate) fn review(&self, request: &Request, tokens: &Tokens) -> Option<Result<ApiResponse, ApiError>> {
+        GROUPS.contains(&request.kind.gvk.group.as_str()).then(|| self.evaluate_review(request, tokens))
     }
 
-    fn answer_review(&self, request: &Request, tokens: &Tokens) -> Result<Answer, ApiError> {
+    fn evaluate_review(&self, request: &Request, tokens: &Tokens) -> Result<ApiResponse, ApiError> {
         let (parameters, agent) = (&request.parameters, request.user_agent.as_deref());
         let options = WriteOptions::read(parameters, WriteKind::Create, agent)?;
         let content_type = request.content_type.as_deref();
         let (kind, kinds) = (&request.kind, &request.kinds);
         let decoded = decode::body(content_type, &request.body, kind, kinds, options.field_validation)?;
         let mut review = decoded.object;
-        fit_namespace(&mut review, kind, &request.namespace)?;
+        ensure_namespace(&mut review, kind, &request.namespace)?;
         request.kind.strategy.set_defaults(&mut review);
         meta::metadata(&mut review)?;
         self.track(request, &options, Part::Main, None, &mut review);
         let now = meta::timestamp(self.now());
         let authenticator = self.authenticator(tokens);
-        let asker = &request.asker;
+        let requester = &request.requester;
         let reviewer =
-            Reviewer { user: &asker.user, authorizer: &asker.authorizer, authenticator, now: &now };
-        let answered = reviewer.answer(review, &request.namespace).unwrap_or_else(|| {
+            Reviewer { user: &requester.user, authorizer: &requester.authorizer, authenticator, now: &now };
+        let answered = reviewer.evaluate(review, &request.namespace).unwrap_or_else(|| {
             Err(ApiError::internal(format!("{} is not a supported review", request.kind.gvk.kind)))
         });
-        let answered = warned(answered, &decoded.warnings)?;
-        Ok(self.show(request, 201, answered)?.with_warnings(decoded.warnings))
+        let answered = with_request_warnings(answered, &decoded.warnings)?;
+        Ok(self.represent(request, 201, answered)?.with_warnings(decoded.warnings))
     }
 }

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Request, Rest, errors, meta,
+    ApiResponse, Request, Rest, errors, integer_wrap, meta,
     options::{WriteKind, WriteOptions},
     patch::{PatchType, PatchedKind, check_patched, read_patch},
-    update::{Source, check_name},
-    warned, wrap,
+    update::{WriteSource, check_name},
+    with_request_warnings,
 };
 use crate::{
-    apply::{self, Manager, OneVersion, Subject, mask::Mask, scale::ReplicasPaths},
+    apply::{self, Manager, OneVersion, WriteTarget, mask::Mask, scale::ReplicasPaths},
     decode,
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, Kind},
@@ -22,7 +22,7 @@ use crate::{
 
 /// The paths of the values of a scale in its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ScalePaths {
+struct ParsedScalePaths {
     /// The path of the desired number of replicas.
     spec: Vec<String>,
     /// The path of the actual number of replicas.
@@ -32,19 +32,19 @@ struct ScalePaths {
 }
 
 /// Returns the scale paths of a kind. None for kinds that cannot be scaled.
-fn scale_paths(kind: &Kind) -> Option<ScalePaths> {
+fn scale_paths(kind: &Kind) -> Option<ParsedScalePaths> {
     kind.subresource("scale")?;
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect();
     Some(match &kind.custom {
         Some(custom) => {
             let scale = custom.scale.as_ref()?;
-            ScalePaths {
+            ParsedScalePaths {
                 spec: path(&scale.spec_replicas),
                 status: path(&scale.status_replicas),
                 selector: scale.label_selector.as_deref().map(path).unwrap_or_default(),
             }
         }
-        None => ScalePaths {
+        None => ParsedScalePaths {
             spec: path("spec.replicas"),
             status: path("status.replicas"),
             selector: path("spec.selector"),
@@ -76,7 +76,7 @@ fn ty() -> TypeRef {
 
 impl Rest {
     /// Executes a GET of a scale.
-    pub(crate) fn scale(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) fn scale(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let current = self.current(request)?;
         let object = request.served().object(&current);
         let Scale { scale, has_replicas } = scale_of(&object, &request.kind)?;
@@ -84,32 +84,32 @@ impl Rest {
             let path = scale_paths(&request.kind).map(|paths| paths.spec.join(".")).unwrap_or_default();
             return Err(ApiError::internal(format!("the spec replicas field \".{path}\" does not exist")));
         }
-        self.show(request, 200, scale)
+        self.represent(request, 200, scale)
     }
 
     /// Executes a PUT of a scale.
-    pub(crate) fn update_scale(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) fn update_scale(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
         let content_type = request.content_type.as_deref();
         let decoded = decode::subresource(content_type, &request.body, &gvk(), options.field_validation)?;
         check_name(&decoded.object, &request.name)?;
         let scale = decoded.object;
-        let answer = self.change_scale(request, &options, Source::Put, |_| Ok(scale.clone()));
-        Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
+        let result = self.change_scale(request, &options, WriteSource::Put, |_| Ok(scale.clone()));
+        Ok(with_request_warnings(result, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// Executes a PATCH of a scale.
-    pub(crate) fn patch_scale(&self, request: &Request) -> Result<Answer, ApiError> {
+    pub(crate) fn patch_scale(&self, request: &Request) -> Result<ApiResponse, ApiError> {
         let patch = PatchType::read(request)?;
         let write = if patch == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
         let options = WriteOptions::read(&request.parameters, write, request.user_agent.as_deref())?;
         if patch == PatchType::Apply {
             let config = decode::applied(&request.body, options.field_validation)?;
             let (gvk, ty) = (gvk(), ty());
-            let subject = Subject::new(&gvk, &ty, &OneVersion).through("scale", Mask::All);
+            let subject = WriteTarget::new(&gvk, &ty, &OneVersion).through("scale", Mask::All);
             let manager = Manager { name: &options.manager, now: self.timestamp() };
-            return self.change_scale(request, &options, Source::Apply, |scale| {
+            return self.change_scale(request, &options, WriteSource::Apply, |scale| {
                 apply::apply(Some(scale), &config.object, &subject, &manager, options.force)
             });
         }
@@ -118,27 +118,27 @@ impl Rest {
         let (gvk, ty) = (gvk(), ty());
         let kind = PatchedKind { gvk: &gvk, ty: &ty, is_custom: false };
         let mut warnings = Vec::new();
-        let answer = self.change_scale(request, &options, Source::Patch, |scale| {
+        let result = self.change_scale(request, &options, WriteSource::Patch, |scale| {
             let mut scale = patch.apply(scale, &ty)?;
             if is_strategic {
-                wrap::integers(&mut scale, &ty);
+                integer_wrap::integers(&mut scale, &ty);
             }
             let scale = check_patched(kind, &options, scale, &problems, &mut warnings)?;
             check_name(&scale, &request.name)?;
             Ok(scale)
         });
-        let answer = warned(answer, &warnings)?;
-        warnings.extend(answer.warnings.iter().cloned());
-        Ok(answer.with_warnings(warnings))
+        let result = with_request_warnings(result, &warnings)?;
+        warnings.extend(result.warnings.iter().cloned());
+        Ok(result.with_warnings(warnings))
     }
 
     fn change_scale(
         &self,
         request: &Request,
         options: &WriteOptions,
-        source: Source,
+        source: WriteSource,
         mut produce: impl FnMut(&Value) -> Result<Value, ApiError>,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         let kind = &request.kind;
         let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
         let replicas_paths = replicas_paths(request);
@@ -147,7 +147,7 @@ impl Rest {
             |error| ApiError::internal(format!("the managers of the object cannot be read: {error}"));
         let mut warnings = Vec::new();
         let part = Part::Subresource("scale");
-        let updated = self.change(request, options, part, Source::Apply, &mut warnings, |current| {
+        let updated = self.change(request, options, part, WriteSource::Apply, &mut warnings, |current| {
             let Some(current) = current else { return Err(errors::not_found(kind, &request.name)) };
             let Scale { scale: mut old, has_replicas } = scale_of(current, kind)?;
             if !has_replicas {
@@ -160,8 +160,8 @@ impl Rest {
             }
             let mut new = produce(&old)?;
             write_empty(&mut new, &ty);
-            if source != Source::Apply {
-                let subject = Subject::new(&gvk, &ty, &OneVersion).through("scale", Mask::All);
+            if source != WriteSource::Apply {
+                let subject = WriteTarget::new(&gvk, &ty, &OneVersion).through("scale", Mask::All);
                 let manager = Manager { name: &options.manager, now: self.timestamp() };
                 apply::track_update(Some(&old), &mut new, &subject, &manager);
             }
@@ -198,7 +198,7 @@ impl Rest {
             }
             let uid = meta::text(&new, "uid").to_owned();
             let own = meta::text(current, "uid");
-            let is_checked = source == Source::Put || kind.custom.is_none();
+            let is_checked = source == WriteSource::Put || kind.custom.is_none();
             if is_checked && !uid.is_empty() && uid != own {
                 let why =
                     format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
@@ -207,11 +207,11 @@ impl Rest {
             Ok(object)
         })?;
         let Scale { scale, .. } = scale_of(&updated.object, kind)?;
-        Ok(self.show(request, 200, scale)?.with_warnings(warnings))
+        Ok(self.represent(request, 200, scale)?.with_warnings(warnings))
     }
 }
 
-/// The replicas of a scale whose object has none: a number that no client can mean.
+/// The sentinel for a scale whose object has no replicas. Valid replicas are not negative.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
 /// The scale of an object.
@@ -225,7 +225,7 @@ struct Scale {
 fn scale_of(object: &Value, kind: &Kind) -> Result<Scale, ApiError> {
     let paths = scale_paths(kind).ok_or_else(errors::no_such_resource)?;
     let number = |path: &[String]| get(object, path).and_then(Value::as_i64);
-    let wanted = number(&paths.spec);
+    let replicas = number(&paths.spec);
     let mut metadata = Map::new();
     for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.pointer(&format!("/metadata/{member}")) {
@@ -239,8 +239,8 @@ fn scale_of(object: &Value, kind: &Kind) -> Result<Scale, ApiError> {
         "spec": {},
         "status": {"replicas": number(&paths.status).unwrap_or(0)},
     });
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != 0) {
-        scale["spec"]["replicas"] = wanted.into();
+    if let Some(replicas) = replicas.filter(|replicas| *replicas != 0) {
+        scale["spec"]["replicas"] = replicas.into();
     }
     let selector = match get(object, &paths.selector) {
         Some(Value::String(text)) => text.clone(),
@@ -250,7 +250,7 @@ fn scale_of(object: &Value, kind: &Kind) -> Result<Scale, ApiError> {
     if !selector.is_empty() {
         scale["status"]["selector"] = selector.into();
     }
-    Ok(Scale { scale, has_replicas: wanted.is_some() || kind.custom.is_none() })
+    Ok(Scale { scale, has_replicas: replicas.is_some() || kind.custom.is_none() })
 }
 
 fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
@@ -261,12 +261,12 @@ fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
 }
 
 fn set(object: &mut Value, path: &[String], value: Value) {
-    let mut place = object;
+    let mut field = object;
     for member in path {
-        if !place.is_object() {
-            *place = json!({});
+        if !field.is_object() {
+            *field = json!({});
         }
-        place = &mut place[member.as_str()];
+        field = &mut field[member.as_str()];
     }
-    *place = value;
+    *field = value;
 }

@@ -32,14 +32,14 @@ fn whole_numbers(value: &mut Value) {
 
 /// A kind, and the kind its objects are stored as.
 #[derive(Debug, Clone)]
-pub(crate) struct Served {
+pub(crate) struct ServedKind {
     /// The served kind.
     pub(crate) kind: Arc<Kind>,
     /// The stored kind; usually the same.
     stored: Arc<Kind>,
 }
 
-impl Served {
+impl ServedKind {
     /// Creates the pair for a served kind.
     pub(crate) fn new(kind: &Arc<Kind>, kinds: &Kinds) -> Self {
         Self { kind: Arc::clone(kind), stored: Arc::clone(kinds.storage_of(kind)) }

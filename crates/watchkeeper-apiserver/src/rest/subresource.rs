@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest, errors, meta,
+    ATTEMPTS, ApiResponse, Request, Rest, errors, meta,
     options::{WriteKind, WriteOptions},
     update::check_name,
-    warned,
+    with_request_warnings,
 };
 use crate::{
     decode,
@@ -16,7 +16,7 @@ use crate::{
     kinds::Subresource,
     schema::write_empty,
     status::{ApiError, Details},
-    storage::Expected,
+    storage::Precondition,
 };
 
 impl Rest {
@@ -25,7 +25,7 @@ impl Rest {
         &self,
         request: &Request,
         subresource: &Subresource,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Create, request.user_agent.as_deref())?;
         let decoded = decode::subresource(
@@ -35,13 +35,13 @@ impl Rest {
             options.field_validation,
         )?;
         let body = decoded.object;
-        let answer = match subresource.name.as_str() {
+        let result = match subresource.name.as_str() {
             "binding" => self.bind(request, &options, &body),
             "eviction" => self.evict(request, &options, &body),
             "token" => self.token_request(request, &options, &subresource.gvk, body),
             _ => Err(errors::method_not_allowed()),
         };
-        Ok(warned(answer, &decoded.warnings)?.with_warnings(decoded.warnings))
+        Ok(with_request_warnings(result, &decoded.warnings)?.with_warnings(decoded.warnings))
     }
 
     /// Assigns the pod that a binding names to a node.
@@ -50,14 +50,19 @@ impl Rest {
         request: &Request,
         options: &WriteOptions,
         binding: &Value,
-    ) -> Result<Answer, ApiError> {
-        let mut one = request.about(&request.namespace, meta::text(binding, "name"));
+    ) -> Result<ApiResponse, ApiError> {
+        let mut one = request.for_object(&request.namespace, meta::text(binding, "name"));
         one.kind = Arc::clone(request.kinds.by_path("", "v1", "pods").ok_or_else(errors::no_such_resource)?);
         self.bind(&one, options, binding)
     }
 
     /// Assigns a pod to a node.
-    fn bind(&self, request: &Request, options: &WriteOptions, binding: &Value) -> Result<Answer, ApiError> {
+    fn bind(
+        &self,
+        request: &Request,
+        options: &WriteOptions,
+        binding: &Value,
+    ) -> Result<ApiResponse, ApiError> {
         check_name(binding, &request.name)?;
         let wrong = wrong_binding(binding);
         if !wrong.is_empty() {
@@ -100,7 +105,7 @@ impl Rest {
             self.set_scheduled(pod);
             Ok(())
         })?;
-        Ok(Answer::value(201, created()))
+        Ok(ApiResponse::value(201, created()))
     }
 
     fn set_scheduled(&self, pod: &mut Value) {
@@ -137,7 +142,7 @@ impl Rest {
             }
             write_empty(&mut object, &request.kind.ty);
             let content = request.served().content(&object)?;
-            let expected = Expected::Version(current.version);
+            let expected = Precondition::Version(current.version);
             if let Ok(stored) = self.store.put(&request.table(), content, expected, self.now()) {
                 return Ok(stored.version);
             }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Request, Rest, errors, key_of, meta, options::WriteOptions};
+use super::{ApiResponse, Request, Rest, errors, key_of, meta, options::WriteOptions};
 use crate::{
-    apply::{self, Manager, OneVersion, Subject, mask::Mask},
+    apply::{self, Manager, OneVersion, WriteTarget, mask::Mask},
     auth::service_account::{API_AUDIENCE, AccountName, Claims, ISSUER, KubernetesClaims, Reference},
     field::{FieldError, FieldErrorKind},
     kinds::GroupVersionKind,
@@ -35,7 +35,7 @@ impl Rest {
         options: &WriteOptions,
         gvk: &GroupVersionKind,
         mut body: Value,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         let sent_name = meta::text(&body, "name");
         if !sent_name.is_empty() && sent_name != request.name {
             let detail = "must match the service account name if specified";
@@ -79,7 +79,7 @@ impl Rest {
         let metadata = meta::metadata(&mut body)?;
         metadata.insert("name".into(), request.name.clone().into());
         metadata.insert("namespace".into(), request.namespace.clone().into());
-        let subject = Subject::new(gvk, &ty, &OneVersion).through("token", Mask::All);
+        let subject = WriteTarget::new(gvk, &ty, &OneVersion).through("token", Mask::All);
         let manager = Manager { name: &options.manager, now: self.timestamp() };
         apply::track_update(None, &mut body, &subject, &manager);
         write_empty(&mut body, &ty);
@@ -88,7 +88,7 @@ impl Rest {
         metadata.insert("creationTimestamp".into(), meta::timestamp(self.now()).into());
         let ends = self.now() + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         body["status"] = json!({ "token": token, "expirationTimestamp": meta::timestamp(ends) });
-        Ok(Answer::value(201, body))
+        Ok(ApiResponse::value(201, body))
     }
 
     /// Returns the claims about the object that a token will be bound to.
@@ -136,10 +136,10 @@ impl Rest {
                 )));
             }
         };
-        let wanted = text("uid");
-        if !wanted.is_empty() && wanted != uid {
+        let requested = text("uid");
+        if !requested.is_empty() && requested != uid {
             let why = format!(
-                "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might \
+                "the UID in the bound object reference ({requested}) does not match the UID in record. The object might \
                  have been deleted and then recreated"
             );
             return Err(conflict(kind, group, name, &why));

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS, Answer, Request, Rest, add_warnings,
-    create::fit_namespace,
+    ATTEMPTS, ApiResponse, Request, Rest, add_warnings,
+    create::ensure_namespace,
     errors, meta,
     options::{WriteKind, WriteOptions},
     versions::ServedVersions,
-    warned,
+    with_request_warnings,
 };
 use crate::{
-    apply::{self, Manager, Subject},
+    apply::{self, Manager, WriteTarget},
     auth::content::{self, ContentWrite},
     decode,
     field::{FieldError, FieldErrorKind},
     schema::{write_empty, write_spec},
     status::ApiError,
-    storage::{Expected, Object},
+    storage::{Object, Precondition},
     strategy::{Part, WriteContext},
 };
 
 /// The origin of a new object, for rules that depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum WriteSource {
     /// A new object was sent, which must not exist.
     Post,
     /// A whole object was sent, whose uid is a precondition.
@@ -38,7 +38,7 @@ pub(super) enum Source {
 
 /// The result of a write.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WriteResult {
     /// The object as it is now, or its last state if it was removed.
     pub(super) object: Value,
     /// Whether the object was created.
@@ -49,7 +49,7 @@ pub(super) struct Written {
 
 impl Rest {
     /// Executes a PUT of an object, or of a subresource with the shape of the object.
-    pub(crate) fn update(&self, request: &Request, part: Part<'_>) -> Result<Answer, ApiError> {
+    pub(crate) fn update(&self, request: &Request, part: Part<'_>) -> Result<ApiResponse, ApiError> {
         let options =
             WriteOptions::read(&request.parameters, WriteKind::Update, request.user_agent.as_deref())?;
         let read = || {
@@ -61,17 +61,17 @@ impl Rest {
                 options.field_validation,
             )
             .and_then(|mut decoded| {
-                fit_namespace(&mut decoded.object, &request.kind, &request.namespace)?;
+                ensure_namespace(&mut decoded.object, &request.kind, &request.namespace)?;
                 check_name(&decoded.object, &request.name)?;
                 Ok(decoded)
             })
         };
         let decoded = read()?;
-        request.budget.check()?;
+        request.cancellation.check()?;
         let mut warnings = decoded.warnings;
         let mut object = Some(decoded.object);
         let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
-        let updated = self.change(request, &options, part, Source::Put, &mut warnings, |current| {
+        let updated = self.change(request, &options, part, WriteSource::Put, &mut warnings, |current| {
             if current.is_none() && !is_creator {
                 return Err(errors::not_found(&request.kind, &request.name));
             }
@@ -84,8 +84,8 @@ impl Rest {
             }
             Ok(object)
         });
-        let updated = warned(updated, &warnings)?;
-        Ok(self.show_written(request, updated)?.with_warnings(warnings))
+        let updated = with_request_warnings(updated, &warnings)?;
+        Ok(self.represent_written(request, updated)?.with_warnings(warnings))
     }
 
     /// Replaces the current object by the result of `produce`, again after each conflict. If no object exists, the result of
@@ -95,10 +95,10 @@ impl Rest {
         request: &Request,
         options: &WriteOptions,
         part: Part<'_>,
-        source: Source,
+        source: WriteSource,
         warnings: &mut Vec<String>,
         mut produce: impl FnMut(Option<&Value>) -> Result<Value, ApiError>,
-    ) -> Result<Written, ApiError> {
+    ) -> Result<WriteResult, ApiError> {
         let (table, key) = (request.table(), request.key());
         for _ in 0..ATTEMPTS {
             let Some(current) = self.store.get(&table, &key) else {
@@ -114,10 +114,10 @@ impl Rest {
                     Err(error) => return Err(error),
                 }
             };
-            request.budget.check()?;
+            request.cancellation.check()?;
             let old = request.served().object(&current);
             let new = produce(Some(&old))?;
-            request.budget.check()?;
+            request.cancellation.check()?;
             if let Some(written) =
                 self.replace(request, options, part, source, &current, &old, new, warnings)?
             {
@@ -137,58 +137,61 @@ impl Rest {
         new: &mut Value,
     ) {
         let versions = ServedVersions::of(request);
-        let subject = Subject::of(&request.kind, part, &versions);
+        let subject = WriteTarget::of(&request.kind, part, &versions);
         let manager = Manager { name: &options.manager, now: self.timestamp() };
         apply::track_update(old, new, &subject, &manager);
     }
 
     /// Replaces `old` by `new`. Returns none if `old` was no longer current.
-    #[expect(clippy::too_many_arguments, reason = "the one place where all of a write comes together")]
+    #[expect(clippy::too_many_arguments, reason = "a write needs all of its inputs in one function")]
     fn replace(
         &self,
         request: &Request,
         options: &WriteOptions,
         part: Part<'_>,
-        source: Source,
+        source: WriteSource,
         current: &Object,
         old: &Value,
         mut new: Value,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Written>, ApiError> {
-        let not_written = |object| Some(Written { object, is_new: false, stored: None });
+    ) -> Result<Option<WriteResult>, ApiError> {
+        let not_written = |object| Some(WriteResult { object, is_new: false, stored: None });
         let kind = &request.kind;
         let strategy = &kind.strategy;
         check_version(request, &new, current.version)?;
         write_spec(&mut new, &kind.ty);
-        if source == Source::Apply {
+        if source == WriteSource::Apply {
             strategy.set_defaults_of_applied(&mut new);
         } else {
             strategy.set_defaults(&mut new);
         }
         strategy.set_timed_defaults(&mut new, &|| meta::timestamp(self.now()));
-        take_system_fields(&mut new, old)?;
+        keep_system_fields(&mut new, old)?;
         write_empty(&mut new, &kind.ty);
-        if source != Source::Apply {
+        if source != WriteSource::Apply {
             self.track(request, options, part, Some(old), &mut new);
         }
         strategy.prepare_for_update(part, &mut new, old);
         let timestamp = meta::timestamp(self.now());
-        let context = WriteContext { now: &timestamp, user: &request.asker.user };
-        strategy.stamp(part, &mut new, Some(old), &context);
+        let context = WriteContext { now: &timestamp, user: &request.requester.user };
+        strategy.set_request_fields(part, &mut new, Some(old), &context);
         write_empty(&mut new, &kind.ty);
         meta::drop_empty(meta::metadata(&mut new)?);
         let wrong = strategy.validate_update(part, &new, old);
         if !wrong.is_empty() {
             return Err(errors::invalid(kind, &request.name, &wrong));
         }
-        request.budget.check()?;
-        let claim = self.claim(request, &mut new, Some(old))?;
+        request.cancellation.check()?;
+        let allocation = self.allocate(request, &mut new, Some(old))?;
         let subresource = match part {
             Part::Main => "",
             Part::Subresource(name) => name,
         };
-        let verb = if source == Source::Put { "update" } else { "patch" };
-        content::check(&request.asker, &ContentWrite { verb, subresource, object: &new, old: Some(old) })?;
+        let verb = if source == WriteSource::Put { "update" } else { "patch" };
+        content::check(
+            &request.requester,
+            &ContentWrite { verb, subresource, object: &new, old: Some(old) },
+        )?;
         let mut new = request.served().as_stored(new);
         add_warnings(warnings, strategy.warnings(&new, Some(old)));
         meta::metadata(&mut new)?.insert("resourceVersion".into(), current.version.to_string().into());
@@ -198,7 +201,7 @@ impl Rest {
         }
         let table = request.table();
         let now = self.now();
-        if is_done(&new) {
+        if can_be_removed(&new) {
             if options.is_dry_run || self.remove(request, old, current.version).is_some() {
                 return Ok(not_written(new));
             }
@@ -208,14 +211,14 @@ impl Rest {
             return Ok(not_written(new));
         }
         let content = request.served().content(&new)?;
-        let Ok(stored) = self.store.put(&table, content, Expected::Version(current.version), now) else {
+        let Ok(stored) = self.store.put(&table, content, Precondition::Version(current.version), now) else {
             return Ok(None);
         };
-        claim.keep();
+        allocation.keep();
         self.record(kind, &new, Some(old));
-        self.after_write(kind, &stored);
+        self.object_written(kind, &stored);
         meta::metadata(&mut new)?.insert("resourceVersion".into(), stored.version.to_string().into());
-        Ok(Some(Written { object: new, is_new: false, stored: Some(stored) }))
+        Ok(Some(WriteResult { object: new, is_new: false, stored: Some(stored) }))
     }
 }
 
@@ -264,7 +267,7 @@ fn check_uid(request: &Request, new: &Value, current: &str) -> Result<(), ApiErr
 }
 
 /// Restores the fields that a client cannot change.
-fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
+fn keep_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = meta::metadata(new)?;
     let old = old.get("metadata");
     let was = |member: &str| old.and_then(|old| old.get(member));
@@ -291,7 +294,7 @@ fn take_system_fields(new: &mut Value, old: &Value) -> Result<(), ApiError> {
 }
 
 /// Returns whether an object that is being deleted has no finalizers and no grace period left.
-pub(super) fn is_done(object: &Value) -> bool {
+pub(super) fn can_be_removed(object: &Value) -> bool {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     meta::is_being_deleted(object) && grace == 0 && !meta::has_finalizers(object)
 }

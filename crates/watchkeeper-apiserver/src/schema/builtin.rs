@@ -15,7 +15,8 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::{
-    Empty, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
+    EmptyEncoding, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type,
+    TypeId,
 };
 use crate::kinds::GroupVersionKind;
 
@@ -92,13 +93,13 @@ impl<'a> Reader<'a> {
             },
             proto: (!path.is_empty()).then_some(ProtoField { path }),
             empty: if marks.contains('e') {
-                Empty::LeftOut
+                EmptyEncoding::Omitted
             } else if marks.contains('z') {
-                Empty::Zero
+                EmptyEncoding::Zero
             } else if marks.contains('n') {
-                Empty::Null
+                EmptyEncoding::Null
             } else {
-                Empty::AsGiven
+                EmptyEncoding::Unchanged
             },
         };
         if let Some(Type { shape: Shape::Struct(members), .. }) = self.schemas.get_mut(owner) {
@@ -114,8 +115,8 @@ impl<'a> Reader<'a> {
         if let Some(id) = self.schemas.find(text) {
             return id;
         }
-        let place = if text.contains(":.") { (package, text) } else { ("", text) };
-        if let Some(&id) = self.in_place.get(&place) {
+        let id_key = if text.contains(":.") { (package, text) } else { ("", text) };
+        if let Some(&id) = self.in_place.get(&id_key) {
             return id;
         }
         let shape = self.shape(package, text);
@@ -124,7 +125,7 @@ impl<'a> Reader<'a> {
             let original = self.ty(package, original);
             self.granular.push((id, original));
         }
-        self.in_place.insert(place, id);
+        self.in_place.insert(id_key, id);
         id
     }
 
@@ -190,8 +191,8 @@ impl<'a> Reader<'a> {
 impl Schemas {
     fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
         let Shape::Struct(members) = &self.get(id)?.shape else { return None };
-        let place = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        members.fields.get(place)
+        let id_key = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        members.fields.get(id_key)
     }
 }
 
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_table_is_understood() {
+    fn every_line_of_the_schema_table_parses() {
         let mut members = 0;
         for line in TABLE.lines().filter(|line| line.starts_with(' ')) {
             let ty = line.split('\t').nth(1).unwrap();
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_has_ports_that_merge_by_number_and_protocol() {
+    fn container_ports_merge_by_number_and_protocol() {
         let container =
             of("", "v1", "Pod").member("spec").unwrap().member("containers").unwrap().item().unwrap();
         assert_eq!(container.name(), Some("io.k8s.api.core.v1.Container"));
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn members_flattened_in_json_know_their_way_in_protobuf() {
+    fn fields_inlined_in_json_have_their_protobuf_path() {
         let spec = of("", "v1", "Pod").member("spec").unwrap();
         let volume = spec.member("volumes").unwrap().item().unwrap();
         assert_eq!(*volume.field("configMap").unwrap().proto.as_ref().unwrap().path, [2, 19]);
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_a_value() {
+    fn a_default_is_parsed_as_json() {
         let spec = of("", "v1", "ReplicationController").member("spec").unwrap();
         assert_eq!(spec.field("replicas").unwrap().default, Some(Value::from(1)));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Empty, Field, Scalar, Shape, TypeRef};
+use super::{EmptyEncoding, Field, Scalar, Shape, TypeRef};
 
 /// Removes and adds empty members of `object` as a Go server does when it encodes an object of type `ty`: `args: []` is
 /// removed, `status: {}` and the `resources: {}` of a container are added. Objects of custom types stay unchanged.
@@ -32,7 +32,7 @@ pub(crate) fn write_spec(object: &mut Value, ty: &TypeRef) {
     const SPEC: &str = "spec";
     let has_spec = object.get(SPEC).is_some_and(|spec| !spec.is_null());
     if !has_spec
-        && let Some(field) = ty.field(SPEC).filter(|field| field.empty == Empty::Zero)
+        && let Some(field) = ty.field(SPEC).filter(|field| field.empty == EmptyEncoding::Zero)
         && matches!(ty.at(field.ty).shape(), Shape::Struct(_))
         && let Some(members) = object.as_object_mut()
     {
@@ -40,14 +40,14 @@ pub(crate) fn write_spec(object: &mut Value, ty: &TypeRef) {
     }
 }
 
-/// Both the members and the fields are sorted, so one walk along both finds what is there and what is not.
+/// Both the members and the fields are sorted, so one merge pass finds present and absent fields.
 fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRef) {
-    let (mut gone, mut absent) = (Vec::new(), Vec::new());
+    let (mut omitted, mut absent) = (Vec::new(), Vec::new());
     let mut present = members.iter_mut().peekable();
     for field in fields {
         while present.next_if(|(name, _)| name.as_str() < &*field.name).is_some() {}
         let Some((_, value)) = present.next_if(|(name, _)| name.as_str() == &*field.name) else {
-            if matches!(field.empty, Empty::Zero | Empty::Null) {
+            if matches!(field.empty, EmptyEncoding::Zero | EmptyEncoding::Null) {
                 absent.push(field);
             }
             continue;
@@ -56,18 +56,18 @@ fn write_members(members: &mut Map<String, Value>, fields: &[Field], ty: &TypeRe
         write_empty(value, &of);
         let is_collection = matches!(of.shape(), Shape::List { .. } | Shape::Map { .. });
         match field.empty {
-            Empty::LeftOut if is_zero(value, &of) => gone.push(&field.name),
-            Empty::AsGiven if value.is_null() => gone.push(&field.name),
-            Empty::Null if is_collection && is_zero(value, &of) => *value = Value::Null,
-            Empty::Zero if value.is_null() => *value = zero(&of),
+            EmptyEncoding::Omitted if is_zero(value, &of) => omitted.push(&field.name),
+            EmptyEncoding::Unchanged if value.is_null() => omitted.push(&field.name),
+            EmptyEncoding::Null if is_collection && is_zero(value, &of) => *value = Value::Null,
+            EmptyEncoding::Zero if value.is_null() => *value = zero(&of),
             _ => {}
         }
     }
-    for name in gone {
+    for name in omitted {
         members.remove(&**name);
     }
     for field in absent {
-        let value = if field.empty == Empty::Zero { zero(&ty.at(field.ty)) } else { Value::Null };
+        let value = if field.empty == EmptyEncoding::Zero { zero(&ty.at(field.ty)) } else { Value::Null };
         members.insert(field.name.as_ref().to_owned(), value);
     }
 }
@@ -101,7 +101,7 @@ fn is_zero(value: &Value, ty: &TypeRef) -> bool {
         // A pointer to an empty struct is not zero; an empty struct is.
         (Value::Object(members), Shape::Struct(_)) => members.iter().all(|(name, value)| {
             ty.field(name)
-                .filter(|field| !matches!(field.empty, Empty::AsGiven | Empty::Kept))
+                .filter(|field| !matches!(field.empty, EmptyEncoding::Unchanged | EmptyEncoding::Kept))
                 .is_some_and(|field| is_zero(value, &ty.at(field.ty)))
         }),
         (Value::Object(members), _) => members.is_empty(),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_lists_and_strings_go_and_empty_structs_come() {
+    fn empty_lists_and_strings_are_omitted_and_empty_structs_are_added() {
         let given = json!({"metadata": {"name": "p", "labels": {}}, "spec": {"containers": [{"name": "c", "args": [], "image": ""}]}});
         let pod = written("", "Pod", given);
         assert_eq!(
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn pointers_keep_their_zero() {
+    fn pointer_fields_keep_zero_values() {
         let given = json!({"metadata": {"name": "p"}, "spec": {"containers": null, "terminationGracePeriodSeconds": 0, "hostNetwork": false}});
         let pod = written("", "Pod", given);
         assert_eq!(pod["spec"], json!({"containers": null, "terminationGracePeriodSeconds": 0}));
     }
 
     #[test]
-    fn an_event_shows_the_times_it_does_not_have() {
+    fn unset_times_of_an_event_are_written_as_null() {
         let event = written("", "Event", json!({"metadata": {"name": "e"}, "involvedObject": {}}));
         assert_eq!(
             event,

@@ -117,17 +117,17 @@ pub(crate) struct Field {
     /// The field numbers in protobuf, for built-in types.
     pub proto: Option<ProtoField>,
     /// The encoding of an empty or absent value.
-    pub empty: Empty,
+    pub empty: EmptyEncoding,
 }
 
 /// The encoding of an empty or absent member. Built-in types are Go structs upstream, and clients see their Go encoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Empty {
+pub(crate) enum EmptyEncoding {
     /// The value is written as given: an empty value stays, an absent one stays absent.
     #[default]
-    AsGiven,
+    Unchanged,
     /// An empty value is omitted.
-    LeftOut,
+    Omitted,
     /// An absent value is written as the zero value of its type: 0, false, an empty string, an object of zero values.
     Zero,
     /// An absent value is written as null, and so is an empty list or map.
@@ -231,7 +231,7 @@ pub(crate) struct TypeRef {
 /// reference count, which concurrent requests would contend for.
 #[derive(Debug, Clone)]
 enum Arena {
-    Nowhere,
+    Detached,
     BuiltIn(&'static Schemas),
     Own(Arc<Schemas>),
 }
@@ -239,7 +239,7 @@ enum Arena {
 impl Arena {
     fn schemas(&self) -> Option<&Schemas> {
         match self {
-            Self::Nowhere => None,
+            Self::Detached => None,
             Self::BuiltIn(schemas) => Some(schemas),
             Self::Own(schemas) => Some(schemas),
         }
@@ -258,7 +258,7 @@ impl TypeRef {
 
     /// Returns the type without any restriction.
     pub(crate) fn any() -> Self {
-        Self { schemas: Arena::Nowhere, id: TypeId(0) }
+        Self { schemas: Arena::Detached, id: TypeId(0) }
     }
 
     /// Returns the shape of the values.
@@ -301,8 +301,8 @@ impl TypeRef {
     /// Returns the field `name`, if the schema declares it.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         let Shape::Struct(members) = self.shape() else { return None };
-        let place = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        members.fields.get(place)
+        let index = members.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        members.fields.get(index)
     }
 
     /// Returns the type of the member `name` of a struct or a map. None if there is no such member.

@@ -107,13 +107,13 @@ impl FieldSelector {
 fn split_terms(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut is_escaped) = (0, false);
-    for (place, char) in text.char_indices() {
+    for (index, char) in text.char_indices() {
         match char {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
             ',' => {
-                parts.push(&text[start..place]);
-                start = place + 1;
+                parts.push(&text[start..index]);
+                start = index + 1;
             }
             _ => {}
         }
@@ -124,11 +124,11 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 /// Splits at the first operator.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
-    let place = term.char_indices().map(|(place, _)| place).find(|place| {
-        let rest = &term[*place..];
+    let index = term.char_indices().map(|(index, _)| index).find(|index| {
+        let rest = &term[*index..];
         rest.starts_with("!=") || rest.starts_with('=')
     })?;
-    let (field, rest) = term.split_at(place);
+    let (field, rest) = term.split_at(index);
     if let Some(value) = rest.strip_prefix("!=") {
         return Some((field, false, value));
     }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_are_split_and_unescaped() {
+    fn field_selector_terms_are_split_and_unescaped() {
         let selector = FieldSelector::parse(r"a=1,b!=2,,c==x\,y\=z\\").unwrap();
         let mut expected = FieldSelector::default();
         for (field, is_equal, value) in [("a", true, "1"), ("b", false, "2"), ("c", true, "x,y=z\\")] {
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_field_selectors_are_rejected() {
         for text in ["bad", "metadata.name in (a)", "a=b=c", r"a=\x", r"a=b\"] {
             assert!(FieldSelector::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_field_that_is_not_there_counts_as_empty() {
+    fn an_absent_field_counts_as_empty() {
         let object = json!({"metadata": {"name": "x", "namespace": "ns"}});
         let fields = Box::new([("spec.nodeName".into(), "n1".into())]);
         let content = Content::new(&object, fields).unwrap();

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operator_selects_what_it_says() {
+    fn each_operator_selects_matching_labels() {
         let labels = json!({"app": "web", "size": "10", "empty": "", "example.com/x": "1"});
         for (selector, expected) in [
             ("", true),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_on_one_key_hold_together() {
+    fn requirements_on_one_key_are_combined_with_and() {
         let labels = json!({"app": "web", "size": "10"});
         for (selector, expected) in [
             ("app in (web,db),app in (web,x)", true),
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told_as_the_api_tells_it() {
+    fn invalid_selectors_are_rejected_with_the_message_of_kube_apiserver() {
         for (selector, message) in [
             ("=x", "found '=', expected: !, identifier, or 'end of string'"),
             ("app in x", "unable to parse requirement: found 'x' expected: '('"),

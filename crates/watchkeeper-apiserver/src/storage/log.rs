@@ -28,7 +28,7 @@ const BATCH_BYTES: usize = 256 * 1024;
 
 /// The type of an [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum EventType {
     /// The object was created.
     Added,
     /// The object was changed.
@@ -45,7 +45,7 @@ pub(crate) struct Event {
     /// The time of the write.
     pub(crate) at: SystemTime,
     /// The type of the change.
-    pub(crate) change: Change,
+    pub(crate) change: EventType,
     /// The object after the write or, for a deletion, the last state.
     pub(crate) object: Arc<Object>,
     /// The object before the write, for watchers whose selector no longer matches.
@@ -71,8 +71,8 @@ pub(crate) struct SharedFrame(Mutex<FrameState>);
 #[derive(Debug, Default)]
 enum FrameState {
     #[default]
-    NotMade,
-    Kept(Bytes),
+    NotEncoded,
+    Encoded(Bytes),
     /// The frame was dropped. Watchers that are this far behind encode the frame themselves.
     Dropped,
 }
@@ -82,15 +82,15 @@ impl SharedFrame {
     pub(crate) fn get(&self, make: impl FnOnce() -> Bytes) -> Bytes {
         let mut state = self.0.lock();
         match &*state {
-            FrameState::Kept(frame) => frame.clone(),
+            FrameState::Encoded(frame) => frame.clone(),
             FrameState::Dropped => {
                 drop(state);
                 make()
             }
             // Encoded under the lock, so that concurrent watchers wait for the frame instead of encoding it too.
-            FrameState::NotMade => {
+            FrameState::NotEncoded => {
                 let frame = make();
-                *state = FrameState::Kept(frame.clone());
+                *state = FrameState::Encoded(frame.clone());
                 frame
             }
         }
@@ -162,8 +162,8 @@ struct Ring {
 impl Ring {
     /// Drops the frame of the oldest event that has one.
     fn drop_oldest_frame(&mut self) {
-        let place = usize::try_from(self.first_frame - self.dropped).unwrap_or(usize::MAX);
-        if let Some(event) = self.events.get(place) {
+        let index = usize::try_from(self.first_frame - self.dropped).unwrap_or(usize::MAX);
+        if let Some(event) = self.events.get(index) {
             event.frame.drop_frame();
             self.frame_bytes -= event.bytes();
         }
@@ -273,7 +273,7 @@ impl Log {
     /// Drops the oldest events while `is_over` returns true for the oldest event and the number of events. Returns the
     /// dropped events.
     pub(crate) fn drop_while(&self, mut is_over: impl FnMut(&Event, usize) -> bool) -> Vec<Arc<Event>> {
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let mut ring = self.ring.write();
         while let Some(first) = ring.events.front()
             && is_over(first, ring.events.len())
@@ -286,9 +286,9 @@ impl Log {
             ring.bytes -= bytes;
             ring.total.subtract(bytes);
             ring.dropped += 1;
-            gone.extend(ring.events.pop_front());
+            removed.extend(ring.events.pop_front());
         }
-        gone
+        removed
     }
 
     /// Returns the time of the oldest retained event.
@@ -318,7 +318,7 @@ mod tests {
         Event {
             version,
             at: SystemTime::UNIX_EPOCH,
-            change: Change::Modified,
+            change: EventType::Modified,
             object: Arc::new(Object { version, content }),
             previous: None,
             frame: SharedFrame::default(),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_takes_few_large_events_at_a_time() {
+    fn a_batch_of_large_events_is_limited_by_bytes() {
         let log = Log::new(1, HeldBytes::default());
         let mut position = log.position_after(1).unwrap();
         for version in 2..20 {
@@ -353,7 +353,7 @@ mod tests {
         log.read(&mut position, 64, &mut events).unwrap();
         assert_eq!(events.iter().map(|event| event.version).collect::<Vec<_>>(), [2, 3]);
         log.read(&mut position, 64, &mut events).unwrap();
-        assert_eq!(events.len(), 4, "reading goes on where it stopped");
+        assert_eq!(events.len(), 4, "reading continues at the position");
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
             let event = Event {
                 version,
                 at: SystemTime::UNIX_EPOCH,
-                change: Change::Modified,
+                change: EventType::Modified,
                 object: Arc::clone(&object),
                 previous: None,
                 frame: SharedFrame::default(),

@@ -13,8 +13,8 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::{
-    Change, Conflict, Content, Event, Expected, Expired, HeldBytes, Log, Object, Page, Query, SharedFrame,
-    Storage, table::Table,
+    Conflict, Content, Event, EventType, Expired, HeldBytes, Log, Object, Page, Precondition, Query,
+    SharedFrame, Storage, table::Table,
 };
 
 /// The version of an empty store. Zero means "any" in requests, so no list may return zero.
@@ -39,7 +39,7 @@ pub(crate) struct MemoryStore {
     held: HeldBytes,
     tables: RwLock<Tables>,
     /// The newest version. Published after the event is in its log: a reader that reads this first and then reads its log to
-    /// the end has seen everything up to this version.
+    /// the end has read every event up to this version.
     version: AtomicU64,
     /// The newest version, for tasks that wait for it.
     newest: watch::Sender<u64>,
@@ -98,7 +98,7 @@ impl MemoryStore {
         &self,
         table: &str,
         key: &str,
-        expected: Expected,
+        expected: Precondition,
         content: Option<Content>,
         now: SystemTime,
     ) -> Result<(u64, Option<Arc<Object>>), Conflict> {
@@ -111,26 +111,28 @@ impl MemoryStore {
         let Some(rows) = tables.by_name.get_mut(table) else { return Err(Conflict { current: None }) };
         let current = rows.get(key).cloned();
         let is_expected = match expected {
-            Expected::Absent => current.is_none(),
-            Expected::Version(version) => current.as_ref().is_some_and(|current| current.version == version),
+            Precondition::Absent => current.is_none(),
+            Precondition::Version(version) => {
+                current.as_ref().is_some_and(|current| current.version == version)
+            }
         };
         if !is_expected {
             return Err(Conflict { current });
         }
         let version = tables.version + 1;
         let object = content.map(|content| Arc::new(Object { version, content }));
-        let (change, shown) = match (&object, &current) {
-            (Some(object), None) => (Change::Added, object),
-            (Some(object), Some(_)) => (Change::Modified, object),
-            (None, Some(current)) => (Change::Deleted, current),
+        let (change, event_object) = match (&object, &current) {
+            (Some(object), None) => (EventType::Added, object),
+            (Some(object), Some(_)) => (EventType::Modified, object),
+            (None, Some(current)) => (EventType::Deleted, current),
             (None, None) => return Err(Conflict { current }),
         };
         let event = Event {
             version,
             at: now,
             change,
-            object: Arc::clone(shown),
-            previous: (change == Change::Modified).then(|| current.clone()).flatten(),
+            object: Arc::clone(event_object),
+            previous: (change == EventType::Modified).then(|| current.clone()).flatten(),
             frame: SharedFrame::default(),
         };
         tables.version = version;
@@ -187,7 +189,7 @@ impl Storage for MemoryStore {
         &self,
         table: &str,
         content: Content,
-        expected: Expected,
+        expected: Precondition,
         now: SystemTime,
     ) -> Result<Arc<Object>, Conflict> {
         let key = content.key();
@@ -196,7 +198,7 @@ impl Storage for MemoryStore {
     }
 
     fn delete(&self, table: &str, key: &str, version: u64, now: SystemTime) -> Result<u64, Conflict> {
-        self.commit(table, key, Expected::Version(version), None, now).map(|(version, _)| version)
+        self.commit(table, key, Precondition::Version(version), None, now).map(|(version, _)| version)
     }
 
     fn list(&self, table: &str, query: Query<'_>, now: SystemTime) -> Result<Page, Expired> {

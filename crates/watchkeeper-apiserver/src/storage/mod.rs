@@ -15,13 +15,13 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use tokio::sync::watch;
 
-pub(crate) use log::{Change, Event, HeldBytes, Log, Position, SharedFrame};
+pub(crate) use log::{Event, EventType, HeldBytes, Log, Position, SharedFrame};
 pub(crate) use memory::{HistoryWindow, MemoryStore};
 pub(crate) use object::{Content, Object};
 
 /// The precondition of a commit on the current object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum Precondition {
     /// The object must not exist.
     Absent,
     /// The object must exist with this version.
@@ -90,7 +90,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         &self,
         table: &str,
         content: Content,
-        expected: Expected,
+        expected: Precondition,
         now: SystemTime,
     ) -> Result<Arc<Object>, Conflict>;
 

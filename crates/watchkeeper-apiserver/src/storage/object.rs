@@ -82,8 +82,8 @@ impl Content {
 
     /// Returns the value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        let place = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
-        self.labels.get(place).map(|(_, value)| &**value)
+        let index = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
+        self.labels.get(index).map(|(_, value)| &**value)
     }
 
     /// Returns the value of a selectable field; empty if the object does not have it.
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_reads_back_as_it_was_written_with_its_version() {
+    fn a_stored_object_round_trips_with_its_resource_version() {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v\n\"x"},
             "metadata": {"name": "a", "namespace": "ns", "resourceVersion": "3", "labels": {"b": "2", "a": "1"}},
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_and_fields_are_read_without_the_rest_of_the_object() {
+    fn metadata_and_fields_are_read_without_decoding_the_whole_object() {
         let metadata = json!({"name": "a", "labels": {"l": "1"}});
         let mut object = json!({"metadata": metadata, "spec": {"nodeName": "n"}});
         object["metadata"]["resourceVersion"] = "3".into();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_refused() {
+    fn an_object_without_a_name_is_rejected() {
         for value in [json!(1), json!({}), json!({"metadata": {}}), json!({"metadata": {"name": ""}})] {
             assert_eq!(Content::new(&value, Box::default()).unwrap_err(), NotAnObject);
         }

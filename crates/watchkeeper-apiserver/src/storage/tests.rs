@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Returns keys whose order as text differs from the order by namespace and name.
-fn place(key: u8) -> (&'static str, String) {
+fn object_key(key: u8) -> (&'static str, String) {
     (["a", "a-b"][usize::from(key % 2)], format!("n{}", key / 2))
 }
 
@@ -69,16 +69,16 @@ impl Model {
         let mut state = state.clone();
         match *step {
             Step::Put(key) => {
-                let (namespace, name) = place(key);
+                let (namespace, name) = object_key(key);
                 let content = content(namespace, &name, self.store.version());
                 let key = content.key();
                 let current = self.store.get(TABLE, &key).map(|object| object.version);
-                let expected = current.map_or(Expected::Absent, Expected::Version);
+                let expected = current.map_or(Precondition::Absent, Precondition::Version);
                 let object = self.store.put(TABLE, content, expected, self.now).unwrap();
                 state.insert(key, object.version);
             }
             Step::Delete(key) => {
-                let (namespace, name) = place(key);
+                let (namespace, name) = object_key(key);
                 let key = format!("{namespace}/{name}");
                 let Some(current) = self.store.get(TABLE, &key) else { return };
                 self.store.delete(TABLE, &key, current.version, self.now).unwrap();
@@ -86,7 +86,7 @@ impl Model {
             }
             Step::Elsewhere => {
                 let content = content("", &self.store.version().to_string(), 0);
-                self.store.put("nodes", content, Expected::Absent, self.now).unwrap();
+                self.store.put("nodes", content, Precondition::Absent, self.now).unwrap();
             }
             Step::Compact => self.store.compact(),
             Step::Wait(seconds) => self.now += Duration::from_secs(seconds.into()),
@@ -109,7 +109,7 @@ fn state_of(objects: &[Arc<Object>]) -> State {
 
 proptest! {
     #[test]
-    fn every_version_in_the_window_lists_as_it_was_and_replays_to_now(steps in steps()) {
+    fn every_version_in_the_window_lists_its_own_state_and_replays_to_the_latest(steps in steps()) {
         let mut model = Model::new();
         for step in &steps {
             model.run(step);
@@ -149,12 +149,12 @@ proptest! {
                     last = event.version;
                     let key = event.object.content.key();
                     let before = match event.change {
-                        Change::Deleted => state.remove(&key),
-                        Change::Added | Change::Modified => state.insert(key, event.version),
+                        EventType::Deleted => state.remove(&key),
+                        EventType::Added | EventType::Modified => state.insert(key, event.version),
                     };
-                    prop_assert_eq!(before.is_some(), event.change != Change::Added);
+                    prop_assert_eq!(before.is_some(), event.change != EventType::Added);
                     let previous = event.previous.as_ref().map(|previous| previous.version);
-                    prop_assert_eq!(previous.is_some(), event.change == Change::Modified);
+                    prop_assert_eq!(previous.is_some(), event.change == EventType::Modified);
                     prop_assert!(previous.is_none() || previous == before);
                     prop_assert_eq!(&state, model.at(event.version), "a state there was, never half of one");
                 }
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_of_a_list_are_of_one_version_whatever_is_written_between_them(
+    fn pages_of_a_list_share_one_version_despite_concurrent_writes(
         before in steps(),
         between in prop::collection::vec((0..8_u8).prop_map(Step::Put), 0..10),
         limit in 1..4_usize,
@@ -192,26 +192,26 @@ proptest! {
 }
 
 #[test]
-fn a_commit_needs_what_it_expects() {
+fn a_commit_fails_unless_its_precondition_holds() {
     let store = MemoryStore::new(WINDOW);
     let now = SystemTime::UNIX_EPOCH;
-    let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, now).unwrap();
-    let taken = store.put(TABLE, content("ns", "x", 2), Expected::Absent, now).unwrap_err();
+    let first = store.put(TABLE, content("ns", "x", 1), Precondition::Absent, now).unwrap();
+    let taken = store.put(TABLE, content("ns", "x", 2), Precondition::Absent, now).unwrap_err();
     assert_eq!(taken.current.map(|current| current.version), Some(first.version));
-    let second = store.put(TABLE, content("ns", "x", 2), Expected::Version(first.version), now).unwrap();
-    assert!(store.put(TABLE, content("ns", "x", 3), Expected::Version(first.version), now).is_err());
+    let second = store.put(TABLE, content("ns", "x", 2), Precondition::Version(first.version), now).unwrap();
+    assert!(store.put(TABLE, content("ns", "x", 3), Precondition::Version(first.version), now).is_err());
     assert!(store.delete(TABLE, "ns/x", first.version, now).is_err());
     assert!(store.delete(TABLE, "ns/y", first.version, now).is_err());
-    assert_eq!(store.version(), second.version, "what did not happen has no version");
+    assert_eq!(store.version(), second.version, "a failed commit has no version");
     assert_eq!(store.delete(TABLE, "ns/x", second.version, now).unwrap(), second.version + 1);
     assert!(store.get(TABLE, "ns/x").is_none());
 }
 
 #[test]
-fn a_list_of_one_namespace_has_nothing_of_another() {
+fn a_namespaced_list_excludes_other_namespaces() {
     let store = MemoryStore::new(WINDOW);
     for (namespace, name) in [("a", "x"), ("a-b", "y"), ("a.b", "z"), ("ab", "w")] {
-        store.put(TABLE, content(namespace, name, 1), Expected::Absent, SystemTime::UNIX_EPOCH).unwrap();
+        store.put(TABLE, content(namespace, name, 1), Precondition::Absent, SystemTime::UNIX_EPOCH).unwrap();
     }
     let query = Query { prefix: "a/", start: "a/", at: None, limit: None, filter: None };
     let page = store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();
@@ -219,11 +219,11 @@ fn a_list_of_one_namespace_has_nothing_of_another() {
 }
 
 #[test]
-fn history_ends_with_its_age_even_when_nothing_is_written() {
+fn history_expires_by_age_without_writes() {
     let store = MemoryStore::new(WINDOW);
     let start = SystemTime::UNIX_EPOCH;
-    let first = store.put(TABLE, content("ns", "x", 1), Expected::Absent, start).unwrap().version;
-    store.put(TABLE, content("ns", "x", 2), Expected::Version(first), start).unwrap();
+    let first = store.put(TABLE, content("ns", "x", 1), Precondition::Absent, start).unwrap().version;
+    store.put(TABLE, content("ns", "x", 2), Precondition::Version(first), start).unwrap();
     let list =
         |at, now| store.list(TABLE, Query { prefix: "", start: "", at, limit: None, filter: None }, now);
     assert!(list(Some(first), start + WINDOW.age).is_ok());
@@ -237,15 +237,19 @@ fn a_write_frees_the_versions_that_have_left_the_window() {
     let store = MemoryStore::new(WINDOW);
     let now = SystemTime::UNIX_EPOCH;
     let mut written: Vec<Weak<Object>> = Vec::new();
-    let mut expected = Expected::Absent;
+    let mut expected = Precondition::Absent;
     for value in 0..40 {
         let object = store.put(TABLE, content("ns", "x", value), expected, now).unwrap();
-        expected = Expected::Version(object.version);
+        expected = Precondition::Version(object.version);
         written.push(Arc::downgrade(&object));
     }
     let held = || written.iter().rev().take_while(|object| object.strong_count() > 0).count();
     assert_eq!(store.log(TABLE).len(), WINDOW.events);
-    assert_eq!(held(), WINDOW.events + 1, "those of the events, and the one before the oldest event");
+    assert_eq!(
+        held(),
+        WINDOW.events + 1,
+        "the versions of the events, and the version before the oldest event"
+    );
     assert_eq!(written.iter().filter(|object| object.strong_count() > 0).count(), held());
     store.compact();
     assert_eq!(held(), 1);
@@ -256,12 +260,12 @@ fn a_write_frees_the_versions_that_have_left_the_window() {
 }
 
 #[test]
-fn a_write_drops_events_that_are_older_than_the_window_and_none_of_its_age() {
+fn a_write_drops_only_events_older_than_the_window() {
     let store = MemoryStore::new(WINDOW);
     let start = SystemTime::UNIX_EPOCH;
     for (name, after, kept) in [("a", 0, 1), ("b", 60, 2), ("c", 61, 2), ("d", 122, 1)] {
         let now = start + Duration::from_secs(after);
-        store.put(TABLE, content("ns", name, 0), Expected::Absent, now).unwrap();
+        store.put(TABLE, content("ns", name, 0), Precondition::Absent, now).unwrap();
         assert_eq!(store.log(TABLE).len(), kept, "after {after} s");
     }
 }
@@ -272,7 +276,7 @@ fn compaction_expires_the_older_versions_of_every_table() {
     let now = SystemTime::UNIX_EPOCH;
     store.log("watched");
     for table in ["early", "late"] {
-        store.put(table, content("ns", "x", 0), Expected::Absent, now).unwrap();
+        store.put(table, content("ns", "x", 0), Precondition::Absent, now).unwrap();
     }
     store.compact();
     let newest = store.version();
@@ -297,14 +301,14 @@ fn rewrite(store: &MemoryStore, table: &str, name: &str, times: usize, bytes: us
     let mut last = 0;
     for _ in 0..times {
         let current = store.get(table, &format!("ns/{name}")).map(|object| object.version);
-        let expected = current.map_or(Expected::Absent, Expected::Version);
+        let expected = current.map_or(Precondition::Absent, Precondition::Version);
         last = store.put(table, sized(name, bytes), expected, SystemTime::UNIX_EPOCH).unwrap().version;
     }
     last
 }
 
 #[test]
-fn history_is_bounded_by_bytes_as_well_as_by_number() {
+fn history_is_bounded_by_bytes_and_by_count() {
     let window = HistoryWindow { events: 10_000, age: Duration::from_hours(1), bytes: 1024 * 1024 };
     let store = MemoryStore::new(window);
     let first = rewrite(&store, "small", "s", 50, 10);
@@ -321,12 +325,12 @@ fn history_is_bounded_by_bytes_as_well_as_by_number() {
     };
     assert_eq!(list(first + 1).unwrap_err(), Expired { oldest: log.oldest() });
     assert_eq!(list(last - 2).unwrap().objects.len(), 1);
-    assert_eq!(store.log("small").len(), 50, "tables with little history keep it");
+    assert_eq!(store.log("small").len(), 50, "tables with a short history keep it");
     assert!(old.upgrade().is_some());
 }
 
 #[test]
-fn an_object_larger_than_the_window_is_still_announced() {
+fn an_object_larger_than_the_window_still_produces_an_event() {
     let window = HistoryWindow { events: 10_000, age: Duration::from_hours(1), bytes: 1024 };
     let store = MemoryStore::new(window);
     let log = store.log(TABLE);
@@ -342,13 +346,13 @@ fn an_object_larger_than_the_window_is_still_announced() {
 }
 
 #[test]
-fn a_selector_runs_without_holding_up_writers() {
+fn a_list_with_a_selector_does_not_block_writers() {
     let store = MemoryStore::new(WINDOW);
-    store.put(TABLE, content("ns", "a", 1), Expected::Absent, SystemTime::UNIX_EPOCH).unwrap();
+    store.put(TABLE, content("ns", "a", 1), Precondition::Absent, SystemTime::UNIX_EPOCH).unwrap();
     // A write inside the selector would deadlock if the list held the lock.
     let is_wanted = |object: &Object| {
         let name = format!("from-{}", object.content.name);
-        store.put(TABLE, content("ns", &name, 1), Expected::Absent, SystemTime::UNIX_EPOCH).is_ok()
+        store.put(TABLE, content("ns", &name, 1), Precondition::Absent, SystemTime::UNIX_EPOCH).is_ok()
     };
     let query = Query { prefix: "", start: "", at: None, limit: None, filter: Some(&is_wanted) };
     let page = store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();

@@ -22,11 +22,11 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 /// reproducible.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceAllocator {
-    taken: Mutex<Taken>,
+    taken: Mutex<Allocated>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Allocated {
     addresses: BTreeSet<Ipv4Addr>,
     /// The allocated ports, per protocol: TCP and UDP of one number are two ports.
     ports: BTreeSet<(String, u16)>,
@@ -34,10 +34,10 @@ struct Taken {
     next_port: u16,
 }
 
-/// The allocations of a write. Released on drop, unless the write succeeded and [`Claim::keep`] was called.
+/// The allocations of a write. Released on drop, unless the write succeeded and [`Allocation::keep`] was called.
 #[derive(Debug)]
-#[must_use = "dropping it gives back what was taken"]
-pub(crate) struct Claim {
+#[must_use = "dropping it releases the allocations"]
+pub(crate) struct Allocation {
     allocator: Arc<ServiceAllocator>,
     taken: Resources,
     freed: Resources,
@@ -51,38 +51,38 @@ struct Resources {
 }
 
 impl ServiceAllocator {
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Allocated> {
         // The sets are consistent after every statement, so a poisoned lock is safe to use.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Allocates the addresses and ports that `service` needs and does not name, and reserves those that it names. `old` is
-    /// the stored service for an update, which keeps its allocations.
+    /// Allocates the addresses and ports that `service` needs, and reserves those that it specifies. `old` is the stored
+    /// service for an update, which keeps its allocations.
     ///
     /// # Errors
-    /// The named addresses and ports that are not available.
-    pub(crate) fn claim(
+    /// One error for each specified address or port that is not available, and for each exhausted range.
+    pub(crate) fn allocate(
         self: &Arc<Self>,
         service: &mut Value,
         old: Option<&Value>,
-    ) -> Result<Claim, Vec<FieldError>> {
+    ) -> Result<Allocation, Vec<FieldError>> {
         let had = old.map(Resources::of).unwrap_or_default();
-        let mut claim = Claim {
+        let mut allocation = Allocation {
             allocator: Arc::clone(self),
             taken: Resources::default(),
             freed: Resources::default(),
             is_kept: false,
         };
         let mut errors = Vec::new();
-        self.claim_address(service, &had, &mut claim.taken, &mut errors);
-        self.claim_ports(service, &had, &mut claim.taken, &mut errors);
+        self.allocate_address(service, &had, &mut allocation.taken, &mut errors);
+        self.allocate_ports(service, &had, &mut allocation.taken, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
         let has = Resources::of(service);
-        claim.freed.addresses = had.addresses.difference(&has.addresses).copied().collect();
-        claim.freed.ports = had.ports.difference(&has.ports).cloned().collect();
-        Ok(claim)
+        allocation.freed.addresses = had.addresses.difference(&has.addresses).copied().collect();
+        allocation.freed.ports = had.ports.difference(&has.ports).cloned().collect();
+        Ok(allocation)
     }
 
     /// Releases the allocations of a deleted service.
@@ -100,11 +100,11 @@ impl ServiceAllocator {
         }
     }
 
-    fn claim_address(
+    fn allocate_address(
         &self,
         service: &mut Value,
         had: &Resources,
-        claimed: &mut Resources,
+        allocated: &mut Resources,
         errors: &mut Vec<FieldError>,
     ) {
         let kind = service.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
@@ -125,7 +125,7 @@ impl ServiceAllocator {
                 return;
             };
             taken.addresses.insert(address);
-            claimed.addresses.insert(address);
+            allocated.addresses.insert(address);
             let address = address.to_string();
             spec.insert("clusterIPs".to_owned(), json!([address]));
             spec.insert("clusterIP".to_owned(), address.into());
@@ -150,16 +150,16 @@ impl ServiceAllocator {
                 format!("failed to allocate IP {given}: {why}"),
             )),
             None => {
-                claimed.addresses.insert(address);
+                allocated.addresses.insert(address);
             }
         }
     }
 
-    fn claim_ports(
+    fn allocate_ports(
         &self,
         service: &mut Value,
         had: &Resources,
-        claimed: &mut Resources,
+        allocated: &mut Resources,
         errors: &mut Vec<FieldError>,
     ) {
         let is_true = |pointer| service.pointer(pointer).and_then(Value::as_bool) != Some(false);
@@ -180,7 +180,7 @@ impl ServiceAllocator {
             let protocol = edit::text(port, "protocol").to_owned();
             let given = port.get("nodePort").and_then(Value::as_i64).filter(|number| *number != 0);
             if let Some(given) = given {
-                match take_given(&mut taken, had, claimed, &protocol, given) {
+                match allocate_given(&mut taken, had, allocated, &protocol, given) {
                     Ok(()) => {}
                     Err(why) => {
                         errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some(given.into()), why));
@@ -205,7 +205,7 @@ impl ServiceAllocator {
                 return;
             };
             taken.ports.insert((protocol.clone(), node));
-            claimed.ports.insert((protocol, node));
+            allocated.ports.insert((protocol, node));
             by_number.push((number, node));
             port.insert("nodePort".to_owned(), node.into());
         });
@@ -214,7 +214,7 @@ impl ServiceAllocator {
                 let is_left_out = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or(0) == 0;
                 if is_left_out && let Some(node) = taken.next_port("TCP") {
                     taken.ports.insert(("TCP".to_owned(), node));
-                    claimed.ports.insert(("TCP".to_owned(), node));
+                    allocated.ports.insert(("TCP".to_owned(), node));
                     spec.insert("healthCheckNodePort".to_owned(), node.into());
                 }
             });
@@ -222,10 +222,10 @@ impl ServiceAllocator {
     }
 }
 
-fn take_given(
-    taken: &mut Taken,
+fn allocate_given(
+    taken: &mut Allocated,
     had: &Resources,
-    claimed: &mut Resources,
+    allocated: &mut Resources,
     protocol: &str,
     given: i64,
 ) -> Result<(), String> {
@@ -244,22 +244,22 @@ fn take_given(
     if !taken.ports.insert(key.clone()) {
         return Err("provided port is already allocated".to_owned());
     }
-    claimed.ports.insert(key);
+    allocated.ports.insert(key);
     Ok(())
 }
 
 fn is_in_range(address: Ipv4Addr) -> bool {
-    u32::from(address).checked_sub(FIRST_ADDRESS).is_some_and(|place| place < ADDRESSES)
+    u32::from(address).checked_sub(FIRST_ADDRESS).is_some_and(|offset| offset < ADDRESSES)
 }
 
-impl Taken {
+impl Allocated {
     fn next_address(&mut self) -> Option<Ipv4Addr> {
         // The first ten addresses are reserved for services that request a well-known address.
         const KEPT: u32 = 10;
         (0..ADDRESSES).find_map(|_| {
-            let place = (KEPT + self.next_address) % ADDRESSES;
+            let offset = (KEPT + self.next_address) % ADDRESSES;
             self.next_address = self.next_address.wrapping_add(1);
-            let address = Ipv4Addr::from(FIRST_ADDRESS + place);
+            let address = Ipv4Addr::from(FIRST_ADDRESS + offset);
             (!self.addresses.contains(&address)).then_some(address)
         })
     }
@@ -294,14 +294,14 @@ impl Resources {
     }
 }
 
-impl Claim {
+impl Allocation {
     /// Keeps the allocations after a successful write, and releases those that the service no longer has.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
 }
 
-impl Drop for Claim {
+impl Drop for Allocation {
     fn drop(&mut self) {
         self.allocator.free(if self.is_kept { &self.freed } else { &self.taken });
     }
@@ -320,44 +320,44 @@ mod tests {
     }
 
     #[test]
-    fn each_service_gets_its_own_and_a_failed_write_gives_it_back() {
+    fn each_service_gets_a_unique_cluster_ip_and_a_failed_write_releases_it() {
         let allocator = Arc::new(ServiceAllocator::default());
         let (mut first, mut second, mut third) = (node_port(), node_port(), node_port());
-        allocator.claim(&mut first, None).unwrap().keep();
-        drop(allocator.claim(&mut second, None).unwrap());
-        allocator.claim(&mut third, None).unwrap().keep();
+        allocator.allocate(&mut first, None).unwrap().keep();
+        drop(allocator.allocate(&mut second, None).unwrap());
+        allocator.allocate(&mut third, None).unwrap().keep();
         assert_ne!(first["spec"]["clusterIP"], third["spec"]["clusterIP"]);
         assert_ne!(first["spec"]["ports"][0]["nodePort"], third["spec"]["ports"][0]["nodePort"]);
         let mut same = json!({"spec": {"type": "ClusterIP", "clusterIP": second["spec"]["clusterIP"]}});
-        allocator.claim(&mut same, None).unwrap().keep();
+        allocator.allocate(&mut same, None).unwrap().keep();
         let mut taken = json!({"spec": {"type": "ClusterIP", "clusterIP": first["spec"]["clusterIP"]}});
-        assert_eq!(allocator.claim(&mut taken, None).unwrap_err()[0].path, "spec.clusterIPs");
+        assert_eq!(allocator.allocate(&mut taken, None).unwrap_err()[0].path, "spec.clusterIPs");
         allocator.release(&first);
-        allocator.claim(&mut taken, None).unwrap().keep();
+        allocator.allocate(&mut taken, None).unwrap().keep();
     }
 
     #[test]
-    fn what_is_outside_the_ranges_is_refused() {
+    fn addresses_and_ports_outside_the_ranges_are_rejected() {
         let allocator = Arc::new(ServiceAllocator::default());
         let mut foreign = json!({"spec": {"type": "ClusterIP", "clusterIP": "1.2.3.4"}});
-        assert!(allocator.claim(&mut foreign, None).is_err());
+        assert!(allocator.allocate(&mut foreign, None).is_err());
         let mut low =
             json!({"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 80, "protocol": "TCP"}]}});
-        assert_eq!(allocator.claim(&mut low, None).unwrap_err()[0].path, "spec.ports[0].nodePort");
+        assert_eq!(allocator.allocate(&mut low, None).unwrap_err()[0].path, "spec.ports[0].nodePort");
     }
 
     #[test]
-    fn an_update_keeps_what_the_service_has_and_frees_what_it_drops() {
+    fn an_update_keeps_allocated_values_and_releases_removed_ones() {
         let allocator = Arc::new(ServiceAllocator::default());
         let mut service = node_port();
-        allocator.claim(&mut service, None).unwrap().keep();
+        allocator.allocate(&mut service, None).unwrap().keep();
         let port = service["spec"]["ports"][0]["nodePort"].clone();
         let mut plain = service.clone();
         plain["spec"]["type"] = json!("ClusterIP");
         plain["spec"]["ports"] = json!([{"port": 80, "protocol": "TCP"}]);
-        allocator.claim(&mut plain, Some(&service)).unwrap().keep();
+        allocator.allocate(&mut plain, Some(&service)).unwrap().keep();
         assert_eq!(plain["spec"]["clusterIP"], service["spec"]["clusterIP"]);
         let mut other = json!({"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": port, "protocol": "TCP"}]}});
-        allocator.claim(&mut other, None).unwrap().keep();
+        allocator.allocate(&mut other, None).unwrap().keep();
     }
 }

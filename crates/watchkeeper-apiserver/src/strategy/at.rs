@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, FieldErrorKind, shown};
+use crate::field::{FieldError, FieldErrorKind, truncated};
 
 static NULL: Value = Value::Null;
 
@@ -134,7 +134,7 @@ impl<'a> At<'a> {
 
     /// Returns an error of `kind` that shows the value.
     pub(crate) fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
-        FieldError::new(kind, self.path(), Some(shown(self.value)), detail)
+        FieldError::new(kind, self.path(), Some(truncated(self.value)), detail)
     }
 
     /// Returns the error for an invalid value.
@@ -160,7 +160,7 @@ impl<'a> At<'a> {
     /// Returns the error for a value that is not one of `allowed`.
     pub(crate) fn unsupported(&self, allowed: &[&str]) -> FieldError {
         let quoted: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
-        let value = if self.is_set() { shown(self.value) } else { Value::String(String::new()) };
+        let value = if self.is_set() { truncated(self.value) } else { Value::String(String::new()) };
         FieldError::new(
             FieldErrorKind::NotSupported,
             self.path(),
@@ -232,14 +232,14 @@ impl At<'_> {
     }
 
     /// Requires a present string to have the format.
-    pub(crate) fn format(&self, format: super::names::Format, errors: &mut Errors) {
+    pub(crate) fn format(&self, format: super::names::FormatCheck, errors: &mut Errors) {
         if !self.is_empty() {
             errors.extend(format(self.text()).into_iter().map(|detail| self.invalid(detail)));
         }
     }
 
     /// Requires a string that has the format.
-    pub(crate) fn required_format(&self, format: super::names::Format, errors: &mut Errors) {
+    pub(crate) fn required_format(&self, format: super::names::FormatCheck, errors: &mut Errors) {
         if self.required(errors) {
             self.format(format, errors);
         }
@@ -253,7 +253,7 @@ mod tests {
     use super::At;
 
     #[test]
-    fn a_path_is_written_as_clients_know_it() {
+    fn paths_are_formatted_like_kubernetes_field_paths() {
         let object = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}, "data": {"a/b": 1}});
         let root = At::root(&object);
         let containers = root.at("spec");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_on_from_what_is_not_there_is_fine() {
+    fn traversing_absent_members_returns_empty_values() {
         let object = json!(3);
         let root = At::root(&object);
         assert!(root.at("a").at("b").is_empty());

@@ -1,48 +1,49 @@
 //! Defaulting.
 //!
-//! Defaults are tables of [`Fill`]s: path, member, value. An empty string counts as absent, as in the Go types of the API.
+//! Defaults are tables of [`Fill`]s: path, member, value. The variants follow the Go types of the API: an empty string or a
+//! zero counts as absent, except in pointer fields.
 
 use serde_json::{Map, Value};
 
-use super::path::{Step, Target};
+use super::path::{PathStep, PathTarget};
 
 /// The members of a JSON object.
 pub(crate) type Members = Map<String, Value>;
 
 /// A default: a scalar, or an object to be filled further.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Lit {
+pub(crate) enum DefaultValue {
     /// A string default.
-    S(&'static str),
-    /// An optional string: the empty string is a value.
-    P(&'static str),
-    /// A number; zero counts as absent too.
-    I(i64),
-    /// An optional number: zero is a value.
-    N(i64),
+    Str(&'static str),
+    /// A string default of a pointer field: the empty string is a value.
+    StrPtr(&'static str),
+    /// An integer default; zero counts as absent.
+    Int(i64),
+    /// An integer default of a pointer field: zero is a value.
+    IntPtr(i64),
     /// A boolean default.
-    B(bool),
+    Bool(bool),
     /// An empty object.
-    O,
+    EmptyObject,
     /// An explicit null, for fields that are present even if they are empty.
-    Z,
+    Null,
 }
 
-impl From<Lit> for Value {
-    fn from(literal: Lit) -> Self {
+impl From<DefaultValue> for Value {
+    fn from(literal: DefaultValue) -> Self {
         match literal {
-            Lit::S(text) | Lit::P(text) => text.into(),
-            Lit::I(number) | Lit::N(number) => number.into(),
-            Lit::B(is_true) => is_true.into(),
-            Lit::O => Value::Object(Members::new()),
-            Lit::Z => Value::Null,
+            DefaultValue::Str(text) | DefaultValue::StrPtr(text) => text.into(),
+            DefaultValue::Int(number) | DefaultValue::IntPtr(number) => number.into(),
+            DefaultValue::Bool(is_true) => is_true.into(),
+            DefaultValue::EmptyObject => Value::Object(Members::new()),
+            DefaultValue::Null => Value::Null,
         }
     }
 }
 
 /// The path, the member and its default. A path looks like `spec.containers|initContainers[].ports[]`: `|` between names
 /// means each of them, `[]` each item, `{}` each value of a map. The empty path is the value itself.
-pub(crate) type Fill = (&'static str, &'static str, Lit);
+pub(crate) type Fill = (&'static str, &'static str, DefaultValue);
 
 /// Sets a table of defaults, in order. Consecutive rows with one path are a single walk.
 pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
@@ -57,12 +58,12 @@ pub(crate) fn fill_all(value: &mut Value, table: &[Fill]) {
 }
 
 /// Sets `member` unless it has a value.
-pub(crate) fn fill(members: &mut Members, member: &str, literal: Lit) {
+pub(crate) fn fill(members: &mut Members, member: &str, literal: DefaultValue) {
     let is_left_out = match (members.get(member), literal) {
         (None | Some(Value::Null), _) => true,
-        (Some(Value::Array(items)), Lit::Z) => items.is_empty(),
-        (Some(Value::String(text)), Lit::S(_)) => text.is_empty(),
-        (Some(Value::Number(number)), Lit::I(_)) => number.as_i64() == Some(0),
+        (Some(Value::Array(items)), DefaultValue::Null) => items.is_empty(),
+        (Some(Value::String(text)), DefaultValue::Str(_)) => text.is_empty(),
+        (Some(Value::Number(number)), DefaultValue::Int(_)) => number.as_i64() == Some(0),
         _ => false,
     };
     if is_left_out {
@@ -72,7 +73,7 @@ pub(crate) fn fill(members: &mut Members, member: &str, literal: Lit) {
 
 /// Calls `change` with each object at `path`.
 pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Members)) {
-    let Some((step, rest)) = Step::first(path) else {
+    let Some((step, rest)) = PathStep::first(path) else {
         if let Value::Object(members) = value {
             change(members);
         }
@@ -80,17 +81,17 @@ pub(crate) fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Me
     };
     for name in step.names() {
         match (value.get_mut(name), step.target) {
-            (Some(Value::Array(items)), Target::Items) => {
+            (Some(Value::Array(items)), PathTarget::Items) => {
                 for item in items {
                     each(item, rest, change);
                 }
             }
-            (Some(Value::Object(members)), Target::Values) => {
+            (Some(Value::Object(members)), PathTarget::Values) => {
                 for member in members.values_mut() {
                     each(member, rest, change);
                 }
             }
-            (Some(member), Target::Member) => each(member, rest, change),
+            (Some(member), PathTarget::Member) => each(member, rest, change),
             _ => {}
         }
     }
@@ -131,7 +132,7 @@ pub(crate) fn take_from(object: &mut Value, old: &Value, member: &str) {
 
 /// Compares two values as upstream does: an absent member, null, an empty string and an empty list are equal.
 pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
-    fn says_nothing(value: &Value) -> bool {
+    fn is_unset(value: &Value) -> bool {
         match value {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -144,13 +145,13 @@ pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
             // Members of both are compared once: comparing them from either side would double the work at each level.
             left.iter().all(|(name, value)| match right.get(name) {
                 Some(other) => is_same(value, other),
-                None => says_nothing(value),
-            }) && right.iter().all(|(name, value)| left.contains_key(name) || says_nothing(value))
+                None => is_unset(value),
+            }) && right.iter().all(|(name, value)| left.contains_key(name) || is_unset(value))
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
         }
-        _ => left == right || (says_nothing(left) && says_nothing(right)),
+        _ => left == right || (is_unset(left) && is_unset(right)),
     }
 }
 
@@ -163,11 +164,11 @@ pub(crate) fn text<'a>(members: &'a Members, member: &str) -> &'a str {
 mod tests {
     use serde_json::json;
 
-    use super::{Lit, fill_all, is_same};
+    use super::{DefaultValue, fill_all, is_same};
     use crate::complexity::assert_linear;
 
     #[test]
-    fn values_that_say_nothing_are_the_same_as_absent_ones() {
+    fn empty_values_equal_absent_values() {
         let full = json!({"a": [{"b": 1}], "c": "d"});
         assert!(is_same(&full, &json!({"a": [{"b": 1, "x": null}], "c": "d", "e": [], "f": ""})));
         assert!(!is_same(&full, &json!({"a": [{"b": 1}], "c": "d", "e": {}})));
@@ -177,24 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_left_out_and_nothing_else() {
+    fn defaults_fill_absent_fields_only() {
         let mut object = json!({"a": {"l": [{"x": ""}, {"x": "kept"}, 7]}, "b": {"l": [{"n": 0}]}});
         fill_all(
             &mut object,
             &[
-                ("a|b.l[]", "x", Lit::S("text")),
-                ("b.l[]", "n", Lit::I(5)),
-                ("c", "never", Lit::B(true)),
-                ("", "o", Lit::O),
-                ("o", "z", Lit::N(0)),
+                ("a|b.l[]", "x", DefaultValue::Str("text")),
+                ("b.l[]", "n", DefaultValue::Int(5)),
+                ("c", "never", DefaultValue::Bool(true)),
+                ("", "o", DefaultValue::EmptyObject),
+                ("o", "z", DefaultValue::IntPtr(0)),
             ],
         );
-        let wanted = json!({
+        let expected = json!({
             "a": {"l": [{"x": "text"}, {"x": "kept"}, 7]},
             "b": {"l": [{"n": 5, "x": "text"}]},
             "o": {"z": 0},
         });
-        assert_eq!(object, wanted);
+        assert_eq!(object, expected);
     }
 
     #[test]

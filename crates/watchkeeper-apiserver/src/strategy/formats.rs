@@ -102,7 +102,7 @@ pub(crate) fn descending_path(text: &str) -> Vec<String> {
     if text.starts_with('/') {
         wrong.push("must be a relative path".to_owned());
     }
-    wrong.extend(no_backsteps(text));
+    wrong.extend(no_parent_references(text));
     wrong
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn local_path(text: &str) -> Vec<String> {
 }
 
 /// Checks a path without the segment `..`.
-pub(crate) fn no_backsteps(text: &str) -> Vec<String> {
+pub(crate) fn no_parent_references(text: &str) -> Vec<String> {
     if text.split('/').any(|part| part == "..") {
         return vec!["must not contain '..'".to_owned()];
     }
@@ -150,11 +150,11 @@ pub(crate) fn sysctl(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::names::{self, Format};
+    use super::names::{self, FormatCheck};
 
     #[test]
-    fn formats_take_and_refuse_what_clients_expect() {
-        let table: &[(Format, &[&str], &[&str])] = &[
+    fn formats_accept_valid_and_reject_invalid_values() {
+        let table: &[(FormatCheck, &[&str], &[&str])] = &[
             (
                 super::endpoint_ip,
                 &["10.0.0.1", "2001:db8::1"],
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_part_of_another_if_it_is_smaller_and_inside() {
+    fn a_cidr_contains_smaller_cidrs_within_its_range() {
         let block = |text| names::parse_cidr(text).unwrap();
         let table = [
             ("10.1.0.0/16", "10.0.0.0/8", true),

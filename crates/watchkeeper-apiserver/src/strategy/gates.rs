@@ -18,18 +18,18 @@ pub(crate) type GatedTypes = &'static [(&'static str, &'static [Gated])];
 
 /// Removes the gated fields that `old` does not use.
 pub(crate) fn drop_disabled(object: &mut Value, old: Option<&Value>, types: GatedTypes) {
-    for (place, fields) in types {
+    for (owner_path, fields) in types {
         for (field, _gate) in *fields {
-            if is_used(object, place, field) && !old.is_some_and(|old| is_used(old, place, field)) {
-                remove(object, place, field);
+            if is_used(object, owner_path, field) && !old.is_some_and(|old| is_used(old, owner_path, field)) {
+                remove(object, owner_path, field);
             }
         }
     }
 }
 
-/// Removes `field` at every `place`.
-fn remove(object: &mut Value, place: &str, field: &str) {
-    let marked = if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") };
+/// Removes `field` at every `owner_path`.
+fn remove(object: &mut Value, owner_path: &str, field: &str) {
+    let marked = if owner_path.is_empty() { field.to_owned() } else { format!("{owner_path}.{field}") };
     let path = marked.replace('?', "");
     let (parent, member) = path.rsplit_once('.').unwrap_or(("", &path));
     edit::each(object, parent, &mut |members| {
@@ -50,10 +50,10 @@ fn remove_empty(object: &mut Value, path: &str) {
     });
 }
 
-/// Returns whether the object has a value at `field` of any `place`. Every write asks this about every gated field, so the
+/// Returns whether the object has a value at `field` of any `owner_path`. Called for every gated field on every write, so the
 /// paths are not joined.
-fn is_used(object: &Value, place: &str, field: &str) -> bool {
-    path::any(object, place, &|owner| path::any(owner, field, &|value| !value.is_null()))
+fn is_used(object: &Value, owner_path: &str, field: &str) -> bool {
+    path::any(object, owner_path, &|owner| path::any(owner, field, &|value| !value.is_null()))
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
     use super::{GatedTypes, drop_disabled};
 
     #[test]
-    fn an_object_that_held_only_the_dropped_field_goes_too() {
+    fn a_parent_emptied_by_a_dropped_field_is_removed() {
         let types: GatedTypes = &[("spec", &[("items[].life?.signal", "Signals")])];
         let mut object =
             json!({"spec": {"items": [{"life": {"signal": 1}}, {"life": {"signal": 1, "a": 2}}]}});

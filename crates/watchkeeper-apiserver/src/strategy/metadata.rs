@@ -58,7 +58,7 @@ pub(crate) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
 }
 
 /// Removes the namespace of a cluster-scoped object.
-pub(crate) fn leave_namespace(object: &mut Value) {
+pub(crate) fn clear_namespace(object: &mut Value) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("namespace");
     }
@@ -196,8 +196,8 @@ pub(crate) fn label_selector(selector: &At<'_>, errors: &mut Errors) {
 
 /// Returns whether a label selector matches an object with these labels. An empty selector matches everything.
 pub(crate) fn selects(selector: &At<'_>, labels: &At<'_>) -> bool {
-    let has = |name: &str, wanted: &dyn Fn(Option<&str>) -> bool| {
-        wanted(labels.value.get(name).and_then(Value::as_str))
+    let has = |name: &str, expected: &dyn Fn(Option<&str>) -> bool| {
+        expected(labels.value.get(name).and_then(Value::as_str))
     };
     let all_labels = selector
         .at("matchLabels")
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_a_new_object_is_checked_field_by_field() {
+    fn metadata_of_a_new_object_is_validated_field_by_field() {
         let at = |path: &str, reason| vec![(path.to_owned(), reason)];
         let base = |extra: Value| {
             let mut metadata = json!({"name": "a", "namespace": "n"});
@@ -269,8 +269,8 @@ mod tests {
                 at("metadata.ownerReferences[0]", "FieldValueInvalid"),
             ),
         ];
-        for (metadata, wanted) in table {
-            assert_eq!(created(&metadata), wanted, "{metadata}");
+        for (metadata, expected) in table {
+            assert_eq!(created(&metadata), expected, "{metadata}");
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_selects_by_labels_and_expressions() {
+    fn a_label_selector_matches_labels_and_expressions() {
         let labels = json!({"a": "1", "b": "2"});
         let table = [
             (json!({}), true),
@@ -298,8 +298,8 @@ mod tests {
             (json!({"matchExpressions": [{"key": "c", "operator": "Exists"}]}), false),
             (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), false),
         ];
-        for (selector, wanted) in table {
-            assert_eq!(selects(&At::root(&selector), &At::root(&labels)), wanted, "{selector}");
+        for (selector, expected) in table {
+            assert_eq!(selects(&At::root(&selector), &At::root(&labels)), expected, "{selector}");
         }
     }
 }

@@ -19,7 +19,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-pub(crate) use self::allocator::{Claim, ServiceAllocator};
+pub(crate) use self::allocator::{Allocation, ServiceAllocator};
 pub(crate) use self::at::{At, Errors};
 use crate::{auth::user::User, field::FieldError};
 
@@ -43,7 +43,7 @@ pub(crate) struct WriteContext<'a> {
 
 /// The boolean rules and the grace period of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table of boolean settings")]
 pub(crate) struct Rules {
     /// Whether a PUT of an object that does not exist creates it.
     pub creates_on_update: bool,
@@ -72,15 +72,21 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     /// Fills in times that were left out and that the writer manages, as all defaults are. `now` returns the time of the
     /// request.
     fn set_timed_defaults(&self, _object: &mut Value, _now: &dyn Fn() -> String) {}
-    /// Drops what the schema of a custom resource does not know.
+    /// Drops the fields that the schema of a custom resource does not declare.
     fn prune(&self, _object: &mut Value) {}
-    /// Resets what a client may not set when it creates (a status, an allocated address).
+    /// Resets fields that a client may not set on create (a status, an allocated address).
     fn prepare_for_create(&self, object: &mut Value);
     /// Restores from `old` the fields that a client may not change through `part`.
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value);
     /// Sets the fields that depend on the request rather than on the object: times and users. Runs after the object was
     /// prepared; `old` is absent for a new object.
-    fn stamp(&self, _part: Part<'_>, _object: &mut Value, _old: Option<&Value>, _context: &WriteContext<'_>) {
+    fn set_request_fields(
+        &self,
+        _part: Part<'_>,
+        _object: &mut Value,
+        _old: Option<&Value>,
+        _context: &WriteContext<'_>,
+    ) {
     }
     /// Validates a new object, including `metadata`.
     fn validate_create(&self, object: &Value) -> Vec<FieldError>;

@@ -1,11 +1,11 @@
 //! Formats of names and other strings.
 //!
-//! A [`Format`] returns the errors of a string, none if it is valid. The messages are those that clients know.
+//! A [`FormatCheck`] returns the errors of a string, none if it is valid. The messages are those of kube-apiserver.
 
 use std::net::IpAddr;
 
 /// A function that returns the errors of a string.
-pub(crate) type Format = fn(&str) -> Vec<String>;
+pub(crate) type FormatCheck = fn(&str) -> Vec<String>;
 
 const LABEL_LENGTH: usize = 63;
 const SUBDOMAIN_LENGTH: usize = 253;
@@ -399,12 +399,12 @@ impl NameRule {
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, NameRule};
+    use super::{FormatCheck, NameRule};
 
     #[test]
-    fn formats_take_and_refuse_what_clients_expect() {
+    fn formats_accept_valid_and_reject_invalid_values() {
         let long = "a".repeat(64);
-        let table: &[(Format, &[&str], &[&str])] = &[
+        let table: &[(FormatCheck, &[&str], &[&str])] = &[
             (super::dns_label, &["a", "a-1", "1"], &["", "-a", "a-", "A", "a.b", "a_b", &long]),
             (super::dns_subdomain, &["a.b", "a-b.c1", &long], &["", ".a", "a..b", "a.", "A.b", "-a.b"]),
             (super::dns_1035_label, &["a", "a-1"], &["1a", "A", ""]),

@@ -1,4 +1,4 @@
-//! Paths of the tables: where in an object a rule, a default or a gated field applies.
+//! Paths in the tables of rules, defaults and gated fields.
 //!
 //! `a.b` is a member of a member, `a[]` each item of the list `a`, `a{}` each value of the map `a`, `a|b` both members, and
 //! the empty path the value itself. `a?` is the same as `a`; only [`gates`](super::gates) gives the mark a meaning.
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 /// The part of a path up to the first dot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step<'a> {
+pub(crate) struct PathStep<'a> {
     names: &'a str,
     /// The values that the step leads to.
-    pub(crate) target: Target,
+    pub(crate) target: PathTarget,
 }
 
 /// The values that a step leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum PathTarget {
     /// The member itself.
     Member,
     /// The items of the member, which is a list.
@@ -27,7 +27,7 @@ pub(crate) enum Target {
     Values,
 }
 
-impl<'a> Step<'a> {
+impl<'a> PathStep<'a> {
     /// Splits a path into its first step and the rest. Returns none for the empty path.
     pub(crate) fn first(path: &'a str) -> Option<(Self, &'a str)> {
         if path.is_empty() {
@@ -36,11 +36,11 @@ impl<'a> Step<'a> {
         let (step, rest) = cut(path, b'.');
         let step = step.strip_suffix('?').unwrap_or(step);
         let (names, target) = if let Some(names) = step.strip_suffix("[]") {
-            (names, Target::Items)
+            (names, PathTarget::Items)
         } else if let Some(names) = step.strip_suffix("{}") {
-            (names, Target::Values)
+            (names, PathTarget::Values)
         } else {
-            (step, Target::Member)
+            (step, PathTarget::Member)
         };
         Some((Self { names, target }, rest.unwrap_or_default()))
     }
@@ -66,11 +66,11 @@ fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
 
 /// Returns whether `test` holds for any value that `path` leads to. Absent values are not tested.
 pub(crate) fn any(value: &Value, path: &str, test: &dyn Fn(&Value) -> bool) -> bool {
-    let Some((step, rest)) = Step::first(path) else { return test(value) };
+    let Some((step, rest)) = PathStep::first(path) else { return test(value) };
     step.names().any(|name| match (value.get(name), step.target) {
-        (Some(member), Target::Member) => any(member, rest, test),
-        (Some(Value::Array(items)), Target::Items) => items.iter().any(|item| any(item, rest, test)),
-        (Some(Value::Object(members)), Target::Values) => {
+        (Some(member), PathTarget::Member) => any(member, rest, test),
+        (Some(Value::Array(items)), PathTarget::Items) => items.iter().any(|item| any(item, rest, test)),
+        (Some(Value::Object(members)), PathTarget::Values) => {
             members.values().any(|member| any(member, rest, test))
         }
         _ => false,
@@ -81,22 +81,22 @@ pub(crate) fn any(value: &Value, path: &str, test: &dyn Fn(&Value) -> bool) -> b
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Step, Target, any};
+    use super::{PathStep, PathTarget, any};
 
     #[test]
     fn a_path_is_split_into_steps() {
         let read = |path| {
-            Step::first(path).map(|(step, rest)| (step.names().collect::<Vec<_>>(), step.target, rest))
+            PathStep::first(path).map(|(step, rest)| (step.names().collect::<Vec<_>>(), step.target, rest))
         };
         assert_eq!(read(""), None);
-        assert_eq!(read("a"), Some((vec!["a"], Target::Member, "")));
-        assert_eq!(read("a|bc[].d.e"), Some((vec!["a", "bc"], Target::Items, "d.e")));
-        assert_eq!(read("a{}.b"), Some((vec!["a"], Target::Values, "b")));
-        assert_eq!(read("life?.signal"), Some((vec!["life"], Target::Member, "signal")));
+        assert_eq!(read("a"), Some((vec!["a"], PathTarget::Member, "")));
+        assert_eq!(read("a|bc[].d.e"), Some((vec!["a", "bc"], PathTarget::Items, "d.e")));
+        assert_eq!(read("a{}.b"), Some((vec!["a"], PathTarget::Values, "b")));
+        assert_eq!(read("life?.signal"), Some((vec!["life"], PathTarget::Member, "signal")));
     }
 
     #[test]
-    fn any_value_that_the_path_leads_to_counts() {
+    fn a_path_through_lists_matches_any_of_its_values() {
         let object = json!({"l": [{"x": null}, {"x": 1}], "m": {"k": {"y": 2}}, "n": 3});
         let is_set = |path| any(&object, path, &|value: &Value| !value.is_null());
         for path in ["", "n", "l[].x", "m{}.y", "z|n", "z|l[].x"] {

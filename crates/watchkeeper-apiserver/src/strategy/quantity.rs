@@ -34,11 +34,11 @@ impl Quantity {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits_end = text
             .char_indices()
-            .find(|&(place, character)| {
-                let is_sign = place == 0 && matches!(character, '+' | '-');
+            .find(|&(offset, character)| {
+                let is_sign = offset == 0 && matches!(character, '+' | '-');
                 !(is_sign || character.is_ascii_digit() || character == '.')
             })
-            .map_or(text.len(), |(place, _)| place);
+            .map_or(text.len(), |(offset, _)| offset);
         let (number, suffix) = text.split_at(digits_end);
         let (is_negative, number) = match number.strip_prefix(['+', '-']) {
             Some(rest) => (number.starts_with('-'), rest),
@@ -184,7 +184,7 @@ mod tests {
     use super::Quantity;
 
     #[test]
-    fn amounts_have_one_canonical_form() {
+    fn quantities_have_one_canonical_form() {
         let table = [
             ("1000m", "1"),
             ("1", "1"),
@@ -206,20 +206,20 @@ mod tests {
             ("100Ki", "100Ki"),
             ("512Ki", "512Ki"),
         ];
-        for (text, wanted) in table {
-            assert_eq!(Quantity::parse(text).map(Quantity::canonical).as_deref(), Some(wanted), "{text}");
+        for (text, expected) in table {
+            assert_eq!(Quantity::parse(text).map(Quantity::canonical).as_deref(), Some(expected), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_quantities_are_rejected() {
         for text in ["", "x", "1x", "1 Gi", "--1", "1.2.3", "Gi", "1ki", ".", "1e", "é"] {
             assert!(Quantity::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn amounts_compare_by_worth() {
+    fn quantities_compare_by_value() {
         let amount = |text| Quantity::parse(text).unwrap();
         assert!(amount("1Gi") > amount("1G"));
         assert!(amount("1000m") == amount("1"));

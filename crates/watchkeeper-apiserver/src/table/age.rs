@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_get_coarser_as_they_get_longer() {
+    fn longer_durations_are_shown_in_coarser_units() {
         const HOUR: i64 = 3600;
         const DAY: i64 = 24 * HOUR;
         let table = [

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     JsonPath, age,
     columns::{age_column, definition, name_column},
-    json_path::shown,
+    json_path::text_of,
 };
 use crate::kinds::{Custom, PrinterColumn};
 
@@ -54,7 +54,7 @@ impl<'a> Columns<'a> {
 /// Returns the cell of a value in a column of type `ty`; null if it does not match the type.
 fn cell(ty: &str, value: &Value, now: Timestamp) -> Value {
     match (ty, value) {
-        ("string", value) if !value.is_null() => shown(value).into(),
+        ("string", value) if !value.is_null() => text_of(value).into(),
         ("integer", Value::Number(number)) => {
             #[expect(
                 clippy::cast_possible_truncation,

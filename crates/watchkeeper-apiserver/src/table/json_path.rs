@@ -74,7 +74,7 @@ fn closing(text: &str) -> Option<usize> {
             }
             false
         })
-        .map(|(place, _)| place)
+        .map(|(offset, _)| offset)
 }
 
 fn brackets(inner: &str) -> Option<Step> {
@@ -117,14 +117,14 @@ fn unquote(text: &str) -> Option<&str> {
     ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
 }
 
-/// Returns the member name at the front of a path, in which a backslash escapes the next character, and the rest.
+/// Returns the member name at the front of a path and the remaining path. A backslash escapes the next character.
 fn member(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut letters = text.char_indices();
-    while let Some((place, letter)) = letters.next() {
+    while let Some((offset, letter)) = letters.next() {
         match letter {
             '\\' => name.extend(letters.next().map(|(_, letter)| letter)),
-            '.' | '[' => return (name, text.get(place..).unwrap_or_default()),
+            '.' | '[' => return (name, text.get(offset..).unwrap_or_default()),
             _ => name.push(letter),
         }
     }
@@ -135,14 +135,15 @@ impl Step {
     fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match (self, value) {
             (Self::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
-            (Self::Item(place), Value::Array(items)) => {
-                index(*place, items.len()).and_then(|place| items.get(place)).into_iter().collect()
+            (Self::Item(position), Value::Array(items)) => {
+                index(*position, items.len()).and_then(|found| items.get(found)).into_iter().collect()
             }
             (Self::All, Value::Array(items)) => items.iter().collect(),
             (Self::All, Value::Object(members)) => members.values().collect(),
             (Self::Slice(from, to), Value::Array(items)) => {
-                let bound =
-                    |place: Option<i64>, default| place.map_or(default, |place| clamp(place, items.len()));
+                let bound = |position: Option<i64>, default| {
+                    position.map_or(default, |position| clamp(position, items.len()))
+                };
                 let (from, to) = (bound(*from, 0), bound(*to, items.len()));
                 items.get(from..to.max(from)).unwrap_or_default().iter().collect()
             }
@@ -150,7 +151,7 @@ impl Step {
                 .iter()
                 .filter(|item| {
                     let found = path.iter().try_fold(*item, |value, name| value.get(name));
-                    found.is_some_and(|found| (shown(found) == *wanted) == *is_equal)
+                    found.is_some_and(|found| (text_of(found) == *wanted) == *is_equal)
                 })
                 .collect(),
             _ => Vec::new(),
@@ -158,17 +159,17 @@ impl Step {
     }
 }
 
-fn index(place: i64, length: usize) -> Option<usize> {
-    let place = if place < 0 { place.checked_add(i64::try_from(length).ok()?)? } else { place };
-    usize::try_from(place).ok()
+fn index(position: i64, length: usize) -> Option<usize> {
+    let position = if position < 0 { position.checked_add(i64::try_from(length).ok()?)? } else { position };
+    usize::try_from(position).ok()
 }
 
-fn clamp(place: i64, length: usize) -> usize {
-    index(place, length).unwrap_or(0).min(length)
+fn clamp(position: i64, length: usize) -> usize {
+    index(position, length).unwrap_or(0).min(length)
 }
 
 /// Formats a value as text.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_where_they_say() {
+    fn json_paths_select_values() {
         let table = [
             (".spec.items[0].n", vec![json!(1)]),
             (".spec.items[-1].n", vec![json!(3)]),
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_none() {
+    fn invalid_json_paths_are_none() {
         for text in ["spec", ".a[", ".a[x]", ".a[?(x)]", ".a[?(@.b)]", ".a]"] {
             assert!(find(text).is_none_or(|found| found.is_empty()), "{text}");
         }

@@ -19,7 +19,7 @@ fn cells(group: &str, plural: &str, object: Value) -> Value {
     table(&kind(group, plural), &[object], at_noon())["rows"][0]["cells"].clone()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
+#[expect(clippy::needless_pass_by_value, reason = "calls read better by value")]
 fn pod(status: Value) -> Value {
     json!({
         "metadata": {"name": "p", "creationTimestamp": "2020-01-01T11:50:00Z"},
@@ -31,14 +31,15 @@ fn pod(status: Value) -> Value {
 #[test]
 fn every_row_has_as_many_cells_as_there_are_columns() {
     for kind in Registry::new().kinds().iter() {
-        let shown = table(kind, &[json!({"metadata": {"name": "x", "creationTimestamp": NOON}})], at_noon());
-        let columns = shown["columnDefinitions"].as_array().unwrap();
-        let cells = shown["rows"][0]["cells"].as_array().unwrap();
+        let rendered =
+            table(kind, &[json!({"metadata": {"name": "x", "creationTimestamp": NOON}})], at_noon());
+        let columns = rendered["columnDefinitions"].as_array().unwrap();
+        let cells = rendered["rows"][0]["cells"].as_array().unwrap();
         // Upstream sends the age of an IP address in a column that does not exist.
         let surplus = usize::from(kind.plural == "ipaddresses");
         assert_eq!(cells.len(), columns.len() + surplus, "{}", kind.plural);
-        let place = columns.iter().position(|column| column["name"] == "Name").unwrap();
-        assert_eq!(cells[place], "x", "{}", kind.plural);
+        let index = columns.iter().position(|column| column["name"] == "Name").unwrap();
+        assert_eq!(cells[index], "x", "{}", kind.plural);
     }
 }
 
@@ -54,10 +55,11 @@ fn every_kind_of_the_table_of_columns_is_served() {
 }
 
 #[test]
-fn objects_with_nothing_in_them_are_shown_too() {
+fn empty_objects_have_table_rows() {
     for kind in Registry::new().kinds().iter() {
-        let shown = table(kind, &[json!({}), json!({"metadata": null, "spec": [], "status": 1})], at_noon());
-        assert_eq!(shown["rows"].as_array().unwrap().len(), 2);
+        let rendered =
+            table(kind, &[json!({}), json!({"metadata": null, "spec": [], "status": 1})], at_noon());
+        assert_eq!(rendered["rows"].as_array().unwrap().len(), 2);
     }
 }
 
@@ -74,7 +76,7 @@ fn a_running_pod_counts_its_containers() {
 }
 
 #[test]
-fn a_pod_says_why_it_does_not_run() {
+fn the_status_column_of_a_pod_shows_why_it_does_not_run() {
     let reason = |pod: Value| cells("", "pods", pod)[2].clone();
     let crash = json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}});
     assert_eq!(reason(pod(json!({"phase": "Running", "containerStatuses": [crash]}))), "CrashLoopBackOff");
@@ -92,8 +94,8 @@ fn a_pod_says_why_it_does_not_run() {
     deleted["metadata"]["deletionTimestamp"] = NOON.into();
     assert_eq!(reason(deleted), "Terminating");
     let done = pod(json!({"phase": "Succeeded"}));
-    let shown = table(&kind("", "pods"), &[done], at_noon());
-    assert_eq!(shown["rows"][0]["conditions"][0]["reason"], "Succeeded");
+    let rendered = table(&kind("", "pods"), &[done], at_noon());
+    assert_eq!(rendered["rows"][0]["conditions"][0]["reason"], "Succeeded");
 }
 
 #[test]
@@ -102,12 +104,12 @@ fn a_sidecar_counts_as_a_container() {
         "initContainerStatuses": [{"name": "s", "ready": true, "started": true, "restartCount": 1, "state": {"running": {}}}],
         "containerStatuses": [{"ready": true, "state": {"running": {}}}, {"ready": true, "state": {"running": {}}}]}));
     object["spec"]["initContainers"] = json!([{"name": "s", "restartPolicy": "Always"}]);
-    let shown = cells("", "pods", object);
-    assert_eq!((&shown[1], &shown[3]), (&json!("3/3"), &json!("1")));
+    let rendered = cells("", "pods", object);
+    assert_eq!((&rendered[1], &rendered[3]), (&json!("3/3"), &json!("1")));
 }
 
 #[test]
-fn workloads_show_how_far_they_are() {
+fn workload_rows_show_their_progress() {
     let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let deployment = json!({
         "metadata": {"name": "d", "creationTimestamp": NOON},
@@ -131,7 +133,7 @@ fn workloads_show_how_far_they_are() {
 }
 
 #[test]
-fn services_show_where_they_are() {
+fn service_rows_show_their_addresses() {
     let service = json!({
         "metadata": {"name": "s", "creationTimestamp": NOON},
         "spec": {"type": "LoadBalancer", "clusterIPs": ["10.0.0.1"], "selector": {"a": "b"},
@@ -144,7 +146,7 @@ fn services_show_where_they_are() {
 }
 
 #[test]
-fn nodes_show_roles_and_readiness() {
+fn node_rows_show_roles_and_readiness() {
     let node = json!({
         "metadata": {"name": "n", "creationTimestamp": NOON, "labels": {"node-role.kubernetes.io/worker": ""}},
         "spec": {"unschedulable": true},
@@ -168,34 +170,35 @@ fn nodes_show_roles_and_readiness() {
 }
 
 #[test]
-fn events_of_both_groups_show_the_same() {
+fn events_of_both_groups_have_equal_rows() {
     let old = json!({"metadata": {"name": "e"}, "type": "Normal", "reason": "R", "message": " m ", "count": 3,
         "involvedObject": {"kind": "Pod", "name": "p"}, "source": {"component": "c"}, "lastTimestamp": NOON});
     let new = json!({"metadata": {"name": "e"}, "type": "Normal", "reason": "R", "note": " m ", "deprecatedCount": 3,
         "regarding": {"kind": "Pod", "name": "p"}, "deprecatedSource": {"component": "c"}, "deprecatedLastTimestamp": NOON});
-    let shown = cells("", "events", old);
-    assert_eq!(shown, json!(["0s", "Normal", "R", "pod/p", "", "c", "m", "<unknown>", 3, "e"]));
-    assert_eq!(cells("events.k8s.io", "events", new), shown);
+    let rendered = cells("", "events", old);
+    assert_eq!(rendered, json!(["0s", "Normal", "R", "pod/p", "", "c", "m", "<unknown>", 3, "e"]));
+    assert_eq!(cells("events.k8s.io", "events", new), rendered);
 }
 
 #[test]
-fn the_youngest_default_class_is_marked() {
+fn the_newest_default_storage_class_is_marked() {
     let class = |name: &str, day: u8| {
         json!({"metadata": {"name": name, "creationTimestamp": format!("2020-01-{day:02}T00:00:00Z"),
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x"})
     };
-    let shown = table(&kind("storage.k8s.io", "storageclasses"), &[class("a", 1), class("b", 2)], at_noon());
-    assert_eq!(shown["rows"][0]["cells"][0], "a");
-    assert_eq!(shown["rows"][1]["cells"][0], "b (default)");
+    let rendered =
+        table(&kind("storage.k8s.io", "storageclasses"), &[class("a", 1), class("b", 2)], at_noon());
+    assert_eq!(rendered["rows"][0]["cells"][0], "a");
+    assert_eq!(rendered["rows"][1]["cells"][0], "b (default)");
 }
 
 #[test]
-fn a_scale_is_shown_as_one() {
+fn a_scale_has_the_columns_of_a_scale() {
     let scale = json!({"kind": "Scale", "metadata": {"name": "d", "creationTimestamp": NOON},
         "spec": {"replicas": 3}, "status": {"replicas": 2}});
-    let shown = table(&kind("apps", "deployments"), &[scale], at_noon());
-    assert_eq!(shown["rows"][0]["cells"], json!(["d", 3, 2, "0s"]));
-    assert_eq!(shown["columnDefinitions"].as_array().unwrap().len(), 4);
+    let rendered = table(&kind("apps", "deployments"), &[scale], at_noon());
+    assert_eq!(rendered["rows"][0]["cells"], json!(["d", 3, 2, "0s"]));
+    assert_eq!(rendered["columnDefinitions"].as_array().unwrap().len(), 4);
 }
 
 fn custom(columns: Vec<PrinterColumn>) -> Kind {
@@ -204,7 +207,7 @@ fn custom(columns: Vec<PrinterColumn>) -> Kind {
 }
 
 #[test]
-fn a_custom_kind_shows_its_own_columns() {
+fn a_custom_kind_shows_its_additional_printer_columns() {
     let column = |name: &str, ty: &str, json_path: &str| PrinterColumn {
         name: name.into(),
         ty: ty.into(),
@@ -224,11 +227,11 @@ fn a_custom_kind_shows_its_own_columns() {
         "metadata": {"name": "x", "creationTimestamp": "2020-01-01T11:00:00Z"},
         "spec": {"s": "t", "n": 5, "b": true, "f": 1.5, "l": ["p", "q"], "o": {"a": 1}}
     });
-    let shown = table(&kind, &[object, json!({"metadata": {"name": "y"}})], at_noon());
-    assert_eq!(shown["rows"][0]["cells"], json!(["x", "t", 5, true, 1.5, "p", "{\"a\":1}", "60m"]));
-    assert_eq!(shown["rows"][1]["cells"], json!(["y", null, null, null, null, null, null, null]));
+    let rendered = table(&kind, &[object, json!({"metadata": {"name": "y"}})], at_noon());
+    assert_eq!(rendered["rows"][0]["cells"], json!(["x", "t", 5, true, 1.5, "p", "{\"a\":1}", "60m"]));
+    assert_eq!(rendered["rows"][1]["cells"], json!(["y", null, null, null, null, null, null, null]));
     assert_eq!(
-        shown["columnDefinitions"][1],
+        rendered["columnDefinitions"][1],
         json!({
             "name": "S", "type": "string", "format": "", "priority": 0,
             "description": "Custom resource definition column (in JSONPath format): .spec.s"
@@ -239,7 +242,7 @@ fn a_custom_kind_shows_its_own_columns() {
 #[test]
 fn a_custom_kind_without_columns_shows_name_and_age() {
     let object = json!({"metadata": {"name": "x", "creationTimestamp": NOON}});
-    let shown = table(&custom(Vec::new()), &[object], at_noon());
-    assert_eq!(shown["rows"][0]["cells"], json!(["x", "0s"]));
-    assert_eq!(shown["columnDefinitions"][1]["type"], "date");
+    let rendered = table(&custom(Vec::new()), &[object], at_noon());
+    assert_eq!(rendered["rows"][0]["cells"], json!(["x", "0s"]));
+    assert_eq!(rendered["columnDefinitions"][1]["type"], "date");
 }

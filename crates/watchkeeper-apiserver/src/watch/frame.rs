@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::{
     kinds::Kind,
     protobuf::{self, Envelope},
-    rest::represent::{Form, Representer, metadata_type},
+    rest::represent::{ObjectForm, Representer, metadata_type},
     schema::TypeRef,
     status::ApiError,
-    storage::{Change, Content, Event, Object},
+    storage::{Content, Event, EventType, Object},
 };
 
 /// The event type of a frame.
@@ -35,12 +35,12 @@ impl FrameType {
     }
 }
 
-impl From<Change> for FrameType {
-    fn from(change: Change) -> Self {
+impl From<EventType> for FrameType {
+    fn from(change: EventType) -> Self {
         match change {
-            Change::Added => Self::Added,
-            Change::Modified => Self::Modified,
-            Change::Deleted => Self::Deleted,
+            EventType::Added => Self::Added,
+            EventType::Modified => Self::Modified,
+            EventType::Deleted => Self::Deleted,
         }
     }
 }
@@ -106,7 +106,7 @@ impl Frames {
         let raw = if kind == "Status" {
             let ty = TypeRef::builtin_named("io.k8s.apimachinery.pkg.apis.meta.v1.Status");
             protobuf::write(object, &ty)
-        } else if matches!(self.representer.form(), Form::Metadata { .. }) {
+        } else if matches!(self.representer.form(), ObjectForm::Metadata { .. }) {
             protobuf::write(object, &metadata_type())
         } else {
             protobuf::write(object, &self.kind().ty)
@@ -126,7 +126,7 @@ impl Frames {
     }
 
     fn represented(&mut self, frame: &str, mut value: Value) -> Bytes {
-        if matches!(self.representer.form(), Form::Table { .. }) {
+        if matches!(self.representer.form(), ObjectForm::Table { .. }) {
             if self.has_named_columns {
                 value["columnDefinitions"] = Value::Null;
             }

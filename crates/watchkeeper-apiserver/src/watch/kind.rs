@@ -24,7 +24,7 @@ impl WatchedKind {
     }
 
     /// Waits until the kind is no longer served.
-    pub(super) async fn gone(&mut self) {
+    pub(super) async fn removed(&mut self) {
         while self.changed.changed().await.is_ok() && self.registry.kinds().by_gvk(&self.kind).is_some() {}
     }
 }

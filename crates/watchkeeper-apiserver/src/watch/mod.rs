@@ -19,7 +19,7 @@ use crate::{
     rest::errors,
     selector::Selector,
     status::ApiError,
-    storage::{Change, Event, Log, Object, Position, Storage},
+    storage::{Event, EventType, Log, Object, Position, Storage},
 };
 
 /// The number of events taken from the log at a time, which amortizes the lock. The log returns fewer when events are large.
@@ -47,7 +47,7 @@ pub(crate) struct Start {
 
 /// The scope of a watch.
 #[derive(Debug)]
-pub(crate) struct Scope {
+pub(crate) struct WatchScope {
     /// The prefix of the keys.
     pub(crate) prefix: String,
     /// The selector of the objects.
@@ -60,7 +60,7 @@ pub(crate) struct Scope {
 /// behind the history window receives such a frame and never misses an event silently.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    scope: Scope,
+    scope: WatchScope,
     frames: Frames,
     source: Source,
     initial: vec::IntoIter<Arc<Object>>,
@@ -124,8 +124,8 @@ impl std::fmt::Debug for Timers {
     }
 }
 
-enum Woken {
-    News,
+enum WakeReason {
+    Events,
     Bookmark,
     End,
 }
@@ -135,7 +135,7 @@ impl Watcher {
     pub(crate) fn new(
         store: Arc<dyn Storage>,
         table: &str,
-        scope: Scope,
+        scope: WatchScope,
         frames: Frames,
         start: Start,
         clock: Arc<dyn Clock>,
@@ -193,9 +193,9 @@ impl Watcher {
                 return None;
             }
             match self.wait().await {
-                Woken::News => {}
-                Woken::End => return None,
-                Woken::Bookmark => {
+                WakeReason::Events => {}
+                WakeReason::End => return None,
+                WakeReason::Bookmark => {
                     // Read before the log: if the log has no events left, everything up to this version has been sent.
                     let version = self.source.store.version();
                     let frame = self.ready();
@@ -251,7 +251,7 @@ impl Watcher {
         let is_selected = selector.matches(&event.object);
         let was_selected = match (&event.previous, event.change) {
             (Some(previous), _) => selector.matches(previous),
-            (None, Change::Deleted) => is_selected,
+            (None, EventType::Deleted) => is_selected,
             (None, _) => false,
         };
         match (was_selected, is_selected, &event.previous) {
@@ -266,26 +266,26 @@ impl Watcher {
         }
     }
 
-    async fn wait(&mut self) -> Woken {
+    async fn wait(&mut self) -> WakeReason {
         let is_down = async |shutdown: &mut watch::Receiver<bool>| {
             // A dropped server counts as shut down.
             let _ = shutdown.wait_for(|is_down| *is_down).await;
         };
         let is_gone = async |kind: &mut Option<WatchedKind>| match kind {
-            Some(kind) => kind.gone().await,
+            Some(kind) => kind.removed().await,
             None => std::future::pending().await,
         };
         tokio::select! {
             biased;
-            () = is_down(&mut self.shutdown) => Woken::End,
-            () = &mut self.timers.end => Woken::End,
-            news = self.source.news.changed() => if news.is_ok() { Woken::News } else { Woken::End },
+            () = is_down(&mut self.shutdown) => WakeReason::End,
+            () = &mut self.timers.end => WakeReason::End,
+            news = self.source.news.changed() => if news.is_ok() { WakeReason::Events } else { WakeReason::End },
             () = &mut self.timers.bookmark, if self.sends_bookmarks => {
                 self.timers.next_bookmark();
-                Woken::Bookmark
+                WakeReason::Bookmark
             }
             // Last, so that all earlier events are sent first.
-            () = is_gone(&mut self.kind) => Woken::End,
+            () = is_gone(&mut self.kind) => WakeReason::End,
         }
     }
 }
@@ -294,6 +294,6 @@ fn is_within(object: &Object, prefix: &str) -> bool {
     prefix.is_empty() || prefix.strip_suffix('/') == Some(&*object.content.namespace)
 }
 
-fn too_old(asked: u64, oldest: u64) -> ApiError {
-    errors::expired(format!("too old resource version: {asked} ({oldest})"))
+fn too_old(requested: u64, oldest: u64) -> ApiError {
+    errors::expired(format!("too old resource version: {requested} ({oldest})"))
 }

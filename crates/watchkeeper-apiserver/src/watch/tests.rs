@@ -15,19 +15,19 @@ use crate::{
     kinds::Registry,
     protobuf::{self, Envelope, MAGIC},
     rest::{
-        represent::{Form, IncludeObject, Representer},
-        stored::Served,
+        represent::{IncludeObject, ObjectForm, Representer},
+        stored::ServedKind,
     },
     schema::TypeRef,
     selector::LabelSelector,
-    storage::{Content, Expected, HistoryWindow, MemoryStore, Query},
+    storage::{Content, HistoryWindow, MemoryStore, Precondition, Query},
 };
 
 const TABLE: &str = "configmaps";
 
 struct Fixture {
     store: Arc<MemoryStore>,
-    served: Served,
+    served: ServedKind,
     clock: Arc<dyn Clock>,
     shutdown: watch::Sender<bool>,
 }
@@ -38,7 +38,7 @@ impl Fixture {
         let kinds = Registry::new().kinds();
         Self {
             store: Arc::new(MemoryStore::new(window)),
-            served: Served::new(kinds.by_path("", "v1", "configmaps").unwrap(), &kinds),
+            served: ServedKind::new(kinds.by_path("", "v1", "configmaps").unwrap(), &kinds),
             clock: Arc::new(TokioClock::starting_at(SystemTime::UNIX_EPOCH)),
             shutdown: watch::Sender::new(false),
         }
@@ -52,7 +52,7 @@ impl Fixture {
         let object = json!({"metadata": {"name": name, "namespace": namespace, "labels": {"l": label}}});
         let content = Content::new(&object, Box::default()).unwrap();
         let current = self.store.get(TABLE, &content.key());
-        let expected = current.map_or(Expected::Absent, |current| Expected::Version(current.version));
+        let expected = current.map_or(Precondition::Absent, |current| Precondition::Version(current.version));
         self.store.put(TABLE, content, expected, SystemTime::UNIX_EPOCH).unwrap().version
     }
 
@@ -79,7 +79,7 @@ impl Fixture {
     }
 
     fn watch(&self, selector: &str, start: Start) -> Result<Watcher, Bytes> {
-        self.watch_within("ns/", selector, self.frames(Form::Plain, false), start)
+        self.watch_within("ns/", selector, self.frames(ObjectForm::Plain, false), start)
     }
 
     fn watch_within(
@@ -89,13 +89,13 @@ impl Fixture {
         frames: Frames,
         start: Start,
     ) -> Result<Watcher, Bytes> {
-        let scope = Scope { prefix: prefix.into(), selector: Self::selector(selector) };
+        let scope = WatchScope { prefix: prefix.into(), selector: Self::selector(selector) };
         let store: Arc<dyn Storage> = Arc::clone(&self.store) as Arc<dyn Storage>;
         let clock = Arc::clone(&self.clock);
         Watcher::new(store, TABLE, scope, frames, start, clock, self.shutdown.subscribe())
     }
 
-    fn frames(&self, form: Form, is_protobuf: bool) -> Frames {
+    fn frames(&self, form: ObjectForm, is_protobuf: bool) -> Frames {
         let representer = Representer::new(self.served.clone(), form, SystemTime::UNIX_EPOCH);
         Frames::new(representer, is_protobuf)
     }
@@ -143,7 +143,7 @@ enum Step {
     Delete(u8),
     /// The watcher reads all pending frames.
     Read,
-    /// The watcher is disconnected and resumes from the last version it knows.
+    /// The watcher is disconnected and resumes from the last version it received.
     Resume,
     /// The watcher receives a bookmark.
     Bookmark,
@@ -178,7 +178,7 @@ impl Client {
         let version = version(object);
         assert!(
             version > self.last || frame == "BOOKMARK" && version >= self.last,
-            "in order, and each once"
+            "versions increase strictly"
         );
         self.last = version;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -196,7 +196,7 @@ impl Client {
 
 proptest! {
     #[test]
-    fn what_a_watcher_replays_is_what_a_lister_sees(steps in steps(), selector in prop::sample::select(vec!["", "l=0"])) {
+    fn replaying_a_watch_produces_the_listed_state(steps in steps(), selector in prop::sample::select(vec!["", "l=0"])) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let _guard = runtime.enter();
         let fixture = Fixture::new(1000);
@@ -213,7 +213,7 @@ proptest! {
                     watcher = fixture.watch(selector, Fixture::start(client.last)).unwrap();
                 }
                 Step::Bookmark => {
-                    let told = runtime.block_on(async {
+                    let received = runtime.block_on(async {
                         loop {
                             let (frame, object) = read(&watcher.next().await.unwrap());
                             client.take(&frame, &object);
@@ -222,7 +222,7 @@ proptest! {
                             }
                         }
                     });
-                    prop_assert_eq!(told, fixture.store.version());
+                    prop_assert_eq!(received, fixture.store.version());
                     prop_assert_eq!(&client.objects, &fixture.listed(selector), "nothing is missing up to a bookmark");
                     watcher = fixture.watch(selector, Fixture::start(client.last)).unwrap();
                 }
@@ -234,27 +234,27 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_come_into_a_selector_and_go_out_of_it() {
+async fn entering_and_leaving_a_selector_is_sent_as_added_and_deleted() {
     let fixture = Fixture::new(100);
     let mut watcher = fixture.watch("l=0", Fixture::start(fixture.store.version())).unwrap();
     fixture.put("a", "1");
     let added = fixture.put("a", "0");
     let modified = fixture.put("a", "0");
-    let gone = fixture.put("a", "1");
+    let deleted = fixture.put("a", "1");
     fixture.delete("a");
     let frames = drain(&mut watcher);
-    let seen: Vec<(&str, u64, &str)> = frames
+    let received: Vec<(&str, u64, &str)> = frames
         .iter()
         .map(|(frame, object)| {
             (&**frame, version(object), object["metadata"]["labels"]["l"].as_str().unwrap())
         })
         .collect();
     // An object that ceases to match is sent as it last matched, with the version of the change.
-    assert_eq!(seen, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", gone, "0")]);
+    assert_eq!(received, [("ADDED", added, "0"), ("MODIFIED", modified, "0"), ("DELETED", deleted, "0")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_behind_the_window_is_told_and_never_skips() {
+async fn a_watcher_behind_the_history_window_receives_an_expired_error() {
     let fixture = Fixture::new(5);
     let start = fixture.store.version();
     let mut watcher = fixture.watch("", Fixture::start(start)).unwrap();
@@ -273,21 +273,21 @@ async fn a_watcher_behind_the_window_is_told_and_never_skips() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_tells_its_version_and_ends_on_time() {
+async fn an_idle_watch_sends_bookmarks_and_ends_at_its_timeout() {
     let fixture = Fixture::new(100);
     let start = Start { timeout: Duration::from_secs(150), ..Fixture::start(fixture.store.version()) };
     let began = fixture.clock.now();
     let mut watcher = fixture.watch("l=none", start).unwrap();
     let newest = fixture.put("a", "0");
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     while let Some(frame) = watcher.next().await {
         let (frame, object) = read(&frame);
         let after = fixture.clock.now().saturating_sub(began).as_secs();
-        told.push((frame, version(&object), after));
+        received.push((frame, version(&object), after));
     }
     let bookmark = |after| ("BOOKMARK".to_owned(), newest, after);
     assert_eq!(
-        told,
+        received,
         [bookmark(60), bookmark(120), bookmark(148)],
         "every minute, and shortly before the end"
     );
@@ -295,7 +295,7 @@ async fn a_quiet_watch_tells_its_version_and_ends_on_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_what_was_there_is_marked_and_shutdown_ends_the_watch() {
+async fn the_initial_events_end_with_a_bookmark_and_shutdown_ends_the_watch() {
     let fixture = Fixture::new(100);
     let newest = fixture.put("a", "0");
     let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
@@ -327,7 +327,8 @@ async fn a_namespaced_watch_delivers_no_events_of_other_namespaces() {
     let start = || Fixture::start(1);
     let mut namespaced = fixture.watch("", start()).unwrap();
     let mut selected = fixture.watch("l=0", start()).unwrap();
-    let mut everywhere = fixture.watch_within("", "", fixture.frames(Form::Plain, false), start()).unwrap();
+    let mut everywhere =
+        fixture.watch_within("", "", fixture.frames(ObjectForm::Plain, false), start()).unwrap();
     for namespace in ["n", "ns", "ns-2", "other"] {
         fixture.put_in(namespace, "a", "0");
     }
@@ -363,21 +364,22 @@ async fn a_watch_from_a_later_version_sends_no_earlier_event_or_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_frame_of_a_watch_in_protobuf_is_protobuf() {
+async fn every_frame_of_a_protobuf_watch_is_protobuf() {
     let fixture = Fixture::new(5);
     let first = fixture.put("a", "0");
     let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
     let start = Start { initial, marks_initial_end: true, ..Fixture::start(first) };
-    let mut watcher = fixture.watch_within("ns/", "", fixture.frames(Form::Plain, true), start).unwrap();
+    let mut watcher =
+        fixture.watch_within("ns/", "", fixture.frames(ObjectForm::Plain, true), start).unwrap();
     let second = fixture.put("a", "1");
-    let seen: Vec<(String, u64, Value)> = std::iter::from_fn(|| watcher.ready())
+    let received: Vec<(String, u64, Value)> = std::iter::from_fn(|| watcher.ready())
         .map(|frame| {
             let (event, object) = read_protobuf(&frame, &fixture.served.kind.ty);
             (event, version(&object), object["kind"].clone())
         })
         .collect();
     let frame = |event: &str, version| (event.to_owned(), version, json!("ConfigMap"));
-    assert_eq!(seen, [frame("ADDED", first), frame("BOOKMARK", first), frame("MODIFIED", second)]);
+    assert_eq!(received, [frame("ADDED", first), frame("BOOKMARK", first), frame("MODIFIED", second)]);
 
     for step in 0..6 {
         fixture.put("a", &step.to_string());
@@ -388,14 +390,14 @@ async fn every_frame_of_a_watch_in_protobuf_is_protobuf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_delivers_objects_in_the_form_that_was_requested() {
+async fn a_watch_delivers_objects_in_the_requested_representation() {
     let fixture = Fixture::new(100);
     let first = fixture.put("a", "0");
     let v1 = || "v1".to_owned();
     let forms = [
-        (Form::Plain, "ConfigMap"),
-        (Form::Metadata { version: v1(), is_list: false }, "PartialObjectMetadata"),
-        (Form::Table { version: v1(), include: IncludeObject::None }, "Table"),
+        (ObjectForm::Plain, "ConfigMap"),
+        (ObjectForm::Metadata { version: v1(), is_list: false }, "PartialObjectMetadata"),
+        (ObjectForm::Table { version: v1(), include: IncludeObject::None }, "Table"),
     ];
     let mut watches = forms.map(|(form, kind)| {
         let initial = vec![fixture.store.get(TABLE, "ns/a").unwrap()];
@@ -405,9 +407,9 @@ async fn a_watch_delivers_objects_in_the_form_that_was_requested() {
     let second = fixture.put("a", "1");
     for (watcher, kind) in &mut watches {
         let frames = drain(watcher);
-        let seen: Vec<(&str, u64, &Value)> =
+        let received: Vec<(&str, u64, &Value)> =
             frames.iter().map(|(frame, object)| (&**frame, version(object), &object["kind"])).collect();
-        assert_eq!(seen, [("ADDED", first, &json!(kind)), ("MODIFIED", second, &json!(kind))]);
+        assert_eq!(received, [("ADDED", first, &json!(kind)), ("MODIFIED", second, &json!(kind))]);
         if *kind == "Table" {
             let has_columns: Vec<bool> =
                 frames.iter().map(|(_, table)| table["columnDefinitions"].is_array()).collect();

@@ -31,20 +31,20 @@ async fn one_manager_applies_an_autoscaler_in_both_versions() {
     let cluster = Cluster::new();
     let path =
         |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers/a");
-    let (code, answer) = apply(&cluster, &path("v1"), &old(50)).await;
-    assert_eq!(code, 201, "{answer}");
-    let (code, answer) = apply(&cluster, &path("v2"), &new("cpu", 60)).await;
-    assert_eq!(code, 200, "{answer}");
-    assert_eq!(answer["spec"]["maxReplicas"], 6);
-    assert_eq!(answer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 60, "{answer}");
-    let managed = answer["metadata"]["managedFields"].as_array().unwrap();
+    let (code, reply) = apply(&cluster, &path("v1"), &old(50)).await;
+    assert_eq!(code, 201, "{reply}");
+    let (code, reply) = apply(&cluster, &path("v2"), &new("cpu", 60)).await;
+    assert_eq!(code, 200, "{reply}");
+    assert_eq!(reply["spec"]["maxReplicas"], 6);
+    assert_eq!(reply["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 60, "{reply}");
+    let managed = reply["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(managed.len(), 1, "{managed:?}");
     assert_eq!(managed[0]["apiVersion"], "autoscaling/v2");
-    let (code, answer) = apply(&cluster, &path("v2"), &new("memory", 70)).await;
-    assert_eq!(code, 200, "{answer}");
-    let (code, answer) = apply(&cluster, &path("v1"), &old(40)).await;
-    assert_eq!(code, 200, "{answer}");
-    assert_eq!(answer["spec"]["targetCPUUtilizationPercentage"], 40, "{answer}");
+    let (code, reply) = apply(&cluster, &path("v2"), &new("memory", 70)).await;
+    assert_eq!(code, 200, "{reply}");
+    let (code, reply) = apply(&cluster, &path("v1"), &old(40)).await;
+    assert_eq!(code, 200, "{reply}");
+    assert_eq!(reply["spec"]["targetCPUUtilizationPercentage"], 40, "{reply}");
 }
 
 fn definition() -> Value {
@@ -66,16 +66,16 @@ async fn one_manager_applies_a_custom_resource_in_several_versions() {
     cluster.ok("POST", DEFINITIONS, definition()).await;
     let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/foos/x");
     let foo = |version: &str, spec: Value| json!({"apiVersion": format!("example.com/{version}"), "kind": "Foo", "metadata": {"name": "x"}, "spec": spec});
-    let (code, answer) =
+    let (code, reply) =
         apply(&cluster, &path("v1"), &foo("v1", json!({"a": "1", "b": "1", "list": [{"k": "x", "v": "1"}]})))
             .await;
-    assert_eq!(code, 201, "{answer}");
-    let (code, answer) =
+    assert_eq!(code, 201, "{reply}");
+    let (code, reply) =
         apply(&cluster, &path("v2"), &foo("v2", json!({"a": "2", "list": [{"k": "y"}]}))).await;
-    assert_eq!(code, 200, "{answer}");
-    assert_eq!(answer["spec"], json!({"a": "2", "list": [{"k": "y"}]}), "{answer}");
-    let managed = answer["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!(code, 200, "{reply}");
+    assert_eq!(reply["spec"], json!({"a": "2", "list": [{"k": "y"}]}), "{reply}");
+    let managed = reply["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!((managed.len(), &managed[0]["apiVersion"]), (1, &json!("example.com/v2")));
-    let (code, answer) = apply(&cluster, &path("v1"), &foo("v1", json!({"b": "3"}))).await;
-    assert_eq!((code, &answer["spec"]), (200, &json!({"b": "3"})), "{answer}");
+    let (code, reply) = apply(&cluster, &path("v1"), &foo("v1", json!({"b": "3"}))).await;
+    assert_eq!((code, &reply["spec"]), (200, &json!({"b": "3"})), "{reply}");
 }

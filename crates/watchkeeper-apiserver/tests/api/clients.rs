@@ -47,11 +47,11 @@ async fn kube_creates_lists_watches_and_deletes_without_a_socket() {
     assert_eq!(deleted.metadata.uid, created.metadata.uid);
 
     server.shutdown().await;
-    assert!(watch.try_next().await.unwrap().is_none(), "a server that goes away ends its watches");
+    assert!(watch.try_next().await.unwrap().is_none(), "dropping the server ends its watches");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_begins_with_what_is_there_and_says_where_that_ends() {
+async fn a_watch_sends_existing_objects_and_an_initial_events_end_bookmark() {
     let cluster = Cluster::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     for name in ["a", "b"] {
@@ -81,7 +81,7 @@ async fn a_watch_begins_with_what_is_there_and_says_where_that_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_start_is_a_frame_and_a_timeout_ends_the_watch() {
+async fn an_expired_resource_version_is_an_error_event_and_a_timeout_ends_the_watch() {
     let cluster = Cluster::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     cluster.ok("POST", "/-/control", json!({"action": "compact"})).await;
@@ -125,14 +125,17 @@ async fn a_socket_serves_the_same_objects_and_shutdown_joins_open_watches() {
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
     maps.create(&PostParams::default(), &map("a")).await.unwrap();
     let mut socket = TcpStream::connect(endpoint.address()).await.unwrap();
-    let answer = raw(&mut socket, &get("/api/v1/namespaces/default/configmaps/a"), "\"name\":\"a\"").await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let reply = raw(&mut socket, &get("/api/v1/namespaces/default/configmaps/a"), "\"name\":\"a\"").await;
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     let watch = get("/api/v1/namespaces/default/configmaps?watch=true");
     raw(&mut socket, &watch, "ADDED").await;
     server.shutdown().await;
     let mut rest = Vec::new();
     socket.read_to_end(&mut rest).await.unwrap();
-    assert!(String::from_utf8_lossy(&rest).ends_with("0\r\n\r\n"), "the body of the watch ends as it should");
+    assert!(
+        String::from_utf8_lossy(&rest).ends_with("0\r\n\r\n"),
+        "the body of the watch ends without an error"
+    );
     assert!(TcpStream::connect(endpoint.address()).await.is_err());
 }
 
@@ -155,7 +158,7 @@ async fn connect_tls(endpoint: &Endpoint, protocols: &[&str]) -> TlsStream<TcpSt
 }
 
 #[tokio::test]
-async fn http2_is_agreed_on_over_tls_and_carries_requests_beside_watches() {
+async fn http2_is_negotiated_over_tls_and_multiplexes_requests_and_watches() {
     let server = ApiServer::in_process();
     let endpoint = server.listen_tls(loopback()).await.unwrap();
     let socket = connect_tls(&endpoint, &["http/1.1"]).await;
@@ -179,7 +182,7 @@ async fn http2_is_agreed_on_over_tls_and_carries_requests_beside_watches() {
 }
 
 #[tokio::test]
-async fn a_socket_with_tls_is_trusted_by_its_authority_and_asks_for_tokens() {
+async fn a_tls_listener_is_verified_by_its_ca_and_requires_tokens() {
     let server = ApiServer::builder().tokens("secret,ann,1,\"system:masters\"").unwrap().build();
     let endpoint = server.listen_tls(loopback()).await.unwrap();
     let config: Value = serde_saphyr::from_str(&endpoint.kubeconfig(Some("secret"))).unwrap();
@@ -188,8 +191,8 @@ async fn a_socket_with_tls_is_trusted_by_its_authority_and_asks_for_tokens() {
 
     let mut socket = connect_tls(&endpoint, &[]).await;
     let wrong = "GET /api HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer other\r\n\r\n";
-    let answer = raw(&mut socket, wrong, "Unauthorized\"").await;
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let reply = raw(&mut socket, wrong, "Unauthorized\"").await;
+    assert!(reply.starts_with("HTTP/1.1 401"), "{reply}");
     let right = "GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n";
     assert!(raw(&mut socket, right, "gitVersion").await.starts_with("HTTP/1.1 200"));
     drop(socket);

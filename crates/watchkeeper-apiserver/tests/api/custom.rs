@@ -38,8 +38,8 @@ async fn nulls_that_are_not_allowed_are_dropped_everywhere_but_from_applies() {
     assert_eq!((code, &created["spec"]), (201, &json!({"d": "x", "map": {"l": "1"}})), "{created}");
 
     for spec in [json!({"a": null}), json!({"map": {"k": null}})] {
-        let (code, answer) = apply_foo(&cluster, &foo("v1", "b", &spec)).await;
-        assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
+        let (code, reply) = apply_foo(&cluster, &foo("v1", "b", &spec)).await;
+        assert_eq!((code, &reply["reason"]), (422, &json!("Invalid")), "{reply}");
     }
     let (code, applied) = apply_foo(&cluster, &foo("v1", "b", &json!({"d": null}))).await;
     assert_eq!((code, &applied["spec"]), (201, &json!({"d": "x"})), "{applied}");
@@ -66,19 +66,19 @@ async fn nulls_that_are_allowed_are_kept_and_managed() {
 async fn errors_of_metadata_are_reported_once() {
     let cluster = cluster(&json!([one("v1", true, &json!({}))])).await;
     let mut object = foo("v1", "Not_A_Name", &json!({}));
-    let fields = |answer: &Value| -> Vec<String> {
-        let causes = answer["details"]["causes"].as_array().unwrap();
+    let fields = |reply: &Value| -> Vec<String> {
+        let causes = reply["details"]["causes"].as_array().unwrap();
         causes.iter().map(|cause| cause["field"].as_str().unwrap().to_owned()).collect()
     };
-    let (code, answer) = cluster.call("POST", &path("v1"), object.clone()).await;
-    assert_eq!((code, fields(&answer)), (422, vec!["metadata.name".to_owned()]), "{answer}");
+    let (code, reply) = cluster.call("POST", &path("v1"), object.clone()).await;
+    assert_eq!((code, fields(&reply)), (422, vec!["metadata.name".to_owned()]), "{reply}");
     object["metadata"] = json!({"name": "a", "labels": {"a b": "c"}});
-    let (code, answer) = cluster.call("POST", &path("v1"), object).await;
-    assert_eq!((code, fields(&answer)), (422, vec!["metadata.labels".to_owned()]), "{answer}");
+    let (code, reply) = cluster.call("POST", &path("v1"), object).await;
+    assert_eq!((code, fields(&reply)), (422, vec!["metadata.labels".to_owned()]), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_are_those_the_version_that_is_stored_knows() {
+async fn custom_objects_are_pruned_and_defaulted_by_the_storage_version() {
     let text = json!({"type": "string"});
     let default = |value: &str| json!({"type": "string", "default": value});
     let old = json!({"shared": text, "old": default("o"), "both": default("1")});

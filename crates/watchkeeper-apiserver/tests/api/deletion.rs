@@ -16,8 +16,8 @@ fn pod(name: &str, node: &str) -> Value {
 
 async fn run(cluster: &Cluster, name: &str) {
     let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    let (code, answer) = cluster.patch(&format!("{PODS}/{name}/status"), status).await;
-    assert_eq!(code, 200, "{answer}");
+    let (code, reply) = cluster.patch(&format!("{PODS}/{name}/status"), status).await;
+    assert_eq!(code, 200, "{reply}");
 }
 
 async fn evict(cluster: &Cluster, name: &str, query: &str, options: Value) -> (u16, Value) {
@@ -29,7 +29,7 @@ async fn evict(cluster: &Cluster, name: &str, query: &str, options: Value) -> (u
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_without_grace_is_modified_and_then_deleted() {
+async fn deleting_a_pod_without_grace_sends_modified_then_deleted() {
     for (node, options) in [("", Value::Null), ("n", json!({"gracePeriodSeconds": 0}))] {
         let cluster = Cluster::new();
         let created = cluster.ok("POST", PODS, pod("a", node)).await;
@@ -44,12 +44,12 @@ async fn a_pod_without_grace_is_modified_and_then_deleted() {
         let (kind, gone) = watch.next().await.unwrap();
         assert_eq!(kind, "DELETED");
         assert_eq!((version(&marked), version(&gone)), (from + 1, from + 2));
-        assert_eq!(reply, gone, "the reply is the object as it went away");
+        assert_eq!(reply, gone, "the reply is the last state of the object");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_negative_grace_period_is_one_second() {
+async fn a_negative_grace_period_is_replaced_by_one_second() {
     let cluster = Cluster::new();
     cluster.ok("POST", PODS, pod("a", "n")).await;
     let reply = cluster.ok("DELETE", &format!("{PODS}/a"), json!({"gracePeriodSeconds": -1})).await;
@@ -64,7 +64,7 @@ async fn a_negative_grace_period_is_one_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_without_graceful_deletion_go_unmarked_and_the_reply_has_the_version_of_the_deletion() {
+async fn deletion_without_grace_replies_with_the_deletion_version_and_no_deletion_timestamp() {
     let cluster = Cluster::new();
     let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
     let template = json!({"spec": {"containers": [{"name": "c", "image": "i:1"}]}});
@@ -93,7 +93,7 @@ async fn objects_without_graceful_deletion_go_unmarked_and_the_reply_has_the_ver
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_own_nothing_that_could_be_orphaned() {
+async fn events_are_deleted_immediately_under_every_propagation_policy() {
     let cluster = Cluster::new();
     let path = "/api/v1/namespaces/default/events";
     let event = json!({
@@ -146,7 +146,7 @@ async fn an_eviction_marks_the_pod_before_it_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_disruption_a_budget_allows_is_counted_and_said() {
+async fn the_last_allowed_disruption_is_counted_and_reported_in_the_status() {
     let cluster = Cluster::new();
     for name in ["a", "b"] {
         cluster.ok("POST", PODS, pod(name, "n")).await;
@@ -154,11 +154,11 @@ async fn the_last_disruption_a_budget_allows_is_counted_and_said() {
     }
     let budget = |name: &str| json!({"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}});
     cluster.ok("POST", BUDGETS, budget("b")).await;
-    let (code, answer) = evict(&cluster, "a", "", Value::Null).await;
+    let (code, reply) = evict(&cluster, "a", "", Value::Null).await;
     assert_eq!(
-        (code, &answer["details"]["retryAfterSeconds"]),
+        (code, &reply["details"]["retryAfterSeconds"]),
         (429, &json!(10)),
-        "not observed yet: {answer}"
+        "not observed yet: {reply}"
     );
     let status = json!({"status": {
         "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2,
@@ -177,8 +177,8 @@ async fn the_last_disruption_a_budget_allows_is_counted_and_said() {
     cluster.patch(&format!("{BUDGETS}/b/status"), json!({"status": {"disruptionsAllowed": -1}})).await;
     // A second budget for the same pod: the response is a failure with a success code.
     cluster.ok("POST", BUDGETS, budget("c")).await;
-    let (code, answer) = evict(&cluster, "b", "", Value::Null).await;
-    assert_eq!((code, &answer["status"], &answer["code"]), (201, &json!("Failure"), &json!(500)), "{answer}");
+    let (code, reply) = evict(&cluster, "b", "", Value::Null).await;
+    assert_eq!((code, &reply["status"], &reply["code"]), (201, &json!("Failure"), &json!(500)), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,12 +187,12 @@ async fn an_eviction_keeps_the_preconditions_of_its_deletion() {
     cluster.ok("POST", PODS, pod("a", "n")).await;
     let (_, before) = cluster.get(&format!("{PODS}/a")).await;
     for preconditions in [json!({"uid": "other"}), json!({"resourceVersion": "1"})] {
-        let (code, answer) = evict(&cluster, "a", "", json!({"preconditions": preconditions})).await;
-        assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+        let (code, reply) = evict(&cluster, "a", "", json!({"preconditions": preconditions})).await;
+        assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "{reply}");
     }
     let same = json!({"preconditions": {"resourceVersion": before["metadata"]["resourceVersion"]}});
-    let (code, answer) = evict(&cluster, "a", "", same).await;
-    assert_eq!(code, 201, "its own mark is no change: {answer}");
+    let (code, reply) = evict(&cluster, "a", "", same).await;
+    assert_eq!(code, 201, "the deletion mark does not violate the precondition: {reply}");
     let response = cluster.send("GET", &format!("{PODS}/a"), &Value::Null).await;
     let (_, after) = read(response).await;
     assert_eq!(after["metadata"]["deletionGracePeriodSeconds"], 30);

@@ -8,13 +8,13 @@ fn managed(object: &Value) -> &Value {
     &object["metadata"]["managedFields"][0]["fieldsV1"]
 }
 
-fn causes(answer: &Value) -> Vec<&str> {
-    let causes = answer["details"]["causes"].as_array().into_iter().flatten();
+fn causes(reply: &Value) -> Vec<&str> {
+    let causes = reply["details"]["causes"].as_array().into_iter().flatten();
     causes.map(|cause| cause["field"].as_str().unwrap_or_default()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn opaque_json_is_managed_as_a_whole() {
+async fn untyped_json_is_managed_as_a_whole() {
     let cluster = Cluster::new();
     let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
     let revision = json!({
@@ -30,7 +30,7 @@ async fn opaque_json_is_managed_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_that_the_server_fills_in_belong_to_the_writer() {
+async fn fields_set_by_the_server_are_managed_by_the_writer() {
     let cluster = Cluster::new();
     let mut set = small_deployment("d");
     set["kind"] = json!("DaemonSet");
@@ -46,7 +46,7 @@ async fn fields_that_the_server_fills_in_belong_to_the_writer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn classes_in_use_are_protected() {
+async fn volume_attributes_classes_get_the_protection_finalizer() {
     let cluster = Cluster::new();
     let class = json!({"metadata": {"name": "c"}, "driverName": "d.example.com", "parameters": {"a": "b"}});
     let made = cluster.ok("POST", "/apis/storage.k8s.io/v1/volumeattributesclasses", class).await;
@@ -54,12 +54,12 @@ async fn classes_in_use_are_protected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_its_spec_is_checked_with_the_defaults_of_an_empty_one() {
+async fn an_object_without_a_spec_is_validated_with_the_defaults_of_an_empty_spec() {
     let cluster = Cluster::new();
     let volume = json!({"metadata": {"name": "v"}});
-    let (code, answer) = cluster.call("POST", "/api/v1/persistentvolumes", volume).await;
+    let (code, reply) = cluster.call("POST", "/api/v1/persistentvolumes", volume).await;
     assert_eq!(code, 422);
-    assert_eq!(causes(&answer), ["spec.accessModes", "spec.capacity", "spec.capacity", "spec"]);
+    assert_eq!(causes(&reply), ["spec.accessModes", "spec.capacity", "spec.capacity", "spec"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,20 +68,20 @@ async fn an_error_is_reported_once() {
     let quota = json!({"metadata": {"name": "q"}, "spec": {
         "hard": {"pods": "1", "requests.cpu": "1"}, "scopes": ["VolumeAttributesClass"],
     }});
-    let (code, answer) = cluster.call("POST", "/api/v1/namespaces/default/resourcequotas", quota).await;
-    assert_eq!((code, causes(&answer)), (422, vec!["spec.scopes"]), "{answer}");
+    let (code, reply) = cluster.call("POST", "/api/v1/namespaces/default/resourcequotas", quota).await;
+    assert_eq!((code, causes(&reply)), (422, vec!["spec.scopes"]), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_of_a_disruption_budget_is_checked_when_its_spec_is_right() {
+async fn metadata_of_a_disruption_budget_is_validated_when_its_spec_is_valid() {
     let cluster = Cluster::new();
     let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
     let mut budget = json!({"metadata": {"name": "b", "labels": {"a b": "c"}}, "spec": {"minAvailable": -1}});
-    let (_, answer) = cluster.call("POST", budgets, budget.clone()).await;
-    assert_eq!(causes(&answer), ["spec.minAvailable"]);
+    let (_, reply) = cluster.call("POST", budgets, budget.clone()).await;
+    assert_eq!(causes(&reply), ["spec.minAvailable"]);
     budget["spec"]["minAvailable"] = json!(1);
-    let (_, answer) = cluster.call("POST", budgets, budget).await;
-    assert_eq!(causes(&answer), ["metadata.labels"]);
+    let (_, reply) = cluster.call("POST", budgets, budget).await;
+    assert_eq!(causes(&reply), ["metadata.labels"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,16 +92,16 @@ async fn a_strategic_merge_cannot_change_the_kind() {
     let path = format!("{maps}/a");
     let patch = json!({"kind": "Secret", "apiVersion": "v9", "data": {"a": "b"}});
     let strategic = "application/strategic-merge-patch+json";
-    let (code, answer) = read(cluster.send_as("PATCH", &path, strategic, &patch).await).await;
-    assert_eq!((code, &answer["kind"], &answer["data"]["a"]), (200, &json!("ConfigMap"), &json!("b")));
+    let (code, reply) = read(cluster.send_as("PATCH", &path, strategic, &patch).await).await;
+    assert_eq!((code, &reply["kind"], &reply["data"]["a"]), (200, &json!("ConfigMap"), &json!("b")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_object_is_reported_before_an_unreadable_patch() {
     let cluster = Cluster::new();
     let path = "/api/v1/namespaces/default/configmaps/absent";
-    let answer = cluster.send_as("PATCH", path, "application/json-patch+json", &json!({})).await;
-    assert_eq!(answer.status(), 404);
+    let reply = cluster.send_as("PATCH", path, "application/json-patch+json", &json!({})).await;
+    assert_eq!(reply.status(), 404);
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,12 +110,12 @@ async fn a_grace_period_cannot_be_set_by_an_update() {
     let maps = "/api/v1/namespaces/default/configmaps";
     cluster.ok("POST", maps, json!({"metadata": {"name": "a"}})).await;
     let map = json!({"metadata": {"name": "a", "deletionGracePeriodSeconds": 5}});
-    let (code, answer) = cluster.call("PUT", &format!("{maps}/a"), map).await;
-    assert_eq!((code, causes(&answer)), (422, vec!["metadata.deletionGracePeriodSeconds"]), "{answer}");
+    let (code, reply) = cluster.call("PUT", &format!("{maps}/a"), map).await;
+    assert_eq!((code, causes(&reply)), (422, vec!["metadata.deletionGracePeriodSeconds"]), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn schemas_of_definitions_are_read_as_schemas() {
+async fn malformed_schemas_of_definitions_are_rejected() {
     let cluster = Cluster::new();
     let schema = |spec: Value| {
         let version = served_version("v1", true, &json!({"type": "object", "properties": {"spec": spec}}));
@@ -123,8 +123,8 @@ async fn schemas_of_definitions_are_read_as_schemas() {
     };
     for odd in ["x".into(), json!(1), json!([])] {
         let definition = schema(json!({"type": "object", "additionalProperties": odd}));
-        let (code, answer) = cluster.call("POST", DEFINITIONS, definition).await;
-        assert_eq!(code, 400, "{answer}");
+        let (code, reply) = cluster.call("POST", DEFINITIONS, definition).await;
+        assert_eq!(code, 400, "{reply}");
     }
     let items = json!({"type": "string", "unknown": 1});
     let path = format!("{DEFINITIONS}?fieldValidation=Strict");
@@ -134,7 +134,7 @@ async fn schemas_of_definitions_are_read_as_schemas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_of_custom_resources_are_checked_as_upstream_checks_them() {
+async fn values_of_custom_resources_are_validated_like_upstream() {
     let cluster = Cluster::new();
     let spec = json!({"type": "object", "properties": {
         "half": {"type": "number", "multipleOf": 0.5}, "n": {"type": "integer"},
@@ -148,24 +148,24 @@ async fn values_of_custom_resources_are_checked_as_upstream_checks_them() {
     let made = cluster.ok("POST", foos, foo("a", json!({"n": 1.0, "half": 1.5, "date": []}))).await;
     assert_eq!(made["spec"], json!({"date": [], "half": 1.5, "n": 1}));
     // The factor of a whole number is truncated to nothing.
-    let (code, answer) = cluster.call("POST", foos, foo("b", json!({"half": 1}))).await;
-    assert_eq!((code, causes(&answer)), (422, vec!["spec.half"]), "{answer}");
-    // Members of an object where a list is wanted are unknown.
+    let (code, reply) = cluster.call("POST", foos, foo("b", json!({"half": 1}))).await;
+    assert_eq!((code, causes(&reply)), (422, vec!["spec.half"]), "{reply}");
+    // Members of an object in place of a list are unknown fields.
     let strict = format!("{foos}?fieldValidation=Strict");
-    let (code, answer) = cluster.call("POST", &strict, foo("c", json!({"list": {"zz": 1}}))).await;
-    assert_eq!(code, 400, "{answer}");
+    let (code, reply) = cluster.call("POST", &strict, foo("c", json!({"list": {"zz": 1}}))).await;
+    assert_eq!(code, 400, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_name_the_fields_that_upstream_names() {
+async fn errors_name_the_same_fields_as_upstream() {
     let cluster = Cluster::new();
     let volume = json!({"name": "v", "emptyDir": {}, "downwardAPI": {}, "cephfs": {"monitors": ["m"]}});
     let pod = json!({"metadata": {"name": "p"}, "spec": {
         "containers": [{"name": "c", "image": "i"}], "volumes": [volume],
     }});
-    let (code, answer) = cluster.call("POST", "/api/v1/namespaces/default/pods", pod).await;
+    let (code, reply) = cluster.call("POST", "/api/v1/namespaces/default/pods", pod).await;
     assert_eq!(code, 422);
-    let mut fields = causes(&answer);
+    let mut fields = causes(&reply);
     fields.sort_unstable();
     assert_eq!(fields, ["spec.volumes[0].cephFS", "spec.volumes[0].downwarAPI"]);
 
@@ -173,6 +173,6 @@ async fn errors_name_the_fields_that_upstream_names() {
         "group": "example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
         "service": {"name": "s", "namespace": "d"}, "insecureSkipTLSVerify": true,
     }});
-    let (code, answer) = cluster.call("POST", "/apis/apiregistration.k8s.io/v1/apiservices", service).await;
-    assert_eq!((code, causes(&answer)), (422, vec!["metadata.name"]), "{answer}");
+    let (code, reply) = cluster.call("POST", "/apis/apiregistration.k8s.io/v1/apiservices", service).await;
+    assert_eq!((code, causes(&reply)), (422, vec!["metadata.name"]), "{reply}");
 }

@@ -90,6 +90,6 @@ async fn a_review_has_no_table() {
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(review.to_string())
         .unwrap();
-    let (code, answer) = read(cluster.send_raw(request).await).await;
-    assert_eq!((code, &answer["reason"]), (406, &json!("NotAcceptable")), "{answer}");
+    let (code, reply) = read(cluster.send_raw(request).await).await;
+    assert_eq!((code, &reply["reason"]), (406, &json!("NotAcceptable")), "{reply}");
 }

@@ -57,19 +57,19 @@ fn open_version(name: &str, is_served: bool, is_storage: bool) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_generation_counts_changes_of_the_spec_and_the_deletion_and_nothing_else() {
+async fn the_generation_increases_with_spec_changes_and_deletion_only() {
     let cluster = Cluster::new();
     let mut object = deployment("a");
     object["metadata"]["finalizers"] = json!(["example.com/hold"]);
     object["metadata"]["generation"] = 40.into();
     let path = format!("{DEPLOYMENTS}/a");
     let created = cluster.ok("POST", DEPLOYMENTS, object).await;
-    assert_eq!(created["metadata"]["generation"], 1, "it is the server's, whatever was sent");
+    assert_eq!(created["metadata"]["generation"], 1, "the server sets the generation");
 
     let (_, labelled) = cluster.patch(&path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(labelled["metadata"]["generation"], 1);
-    let (_, told) = cluster.patch(&format!("{path}/status"), json!({"status": {"replicas": 1}})).await;
-    assert_eq!(told["metadata"]["generation"], 1);
+    let (_, received) = cluster.patch(&format!("{path}/status"), json!({"status": {"replicas": 1}})).await;
+    assert_eq!(received["metadata"]["generation"], 1);
     let (_, changed) = cluster.patch(&path, json!({"spec": {"replicas": 2}})).await;
     assert_eq!(changed["metadata"]["generation"], 2);
     cluster.ok("DELETE", &path, Value::Null).await;
@@ -78,7 +78,7 @@ async fn the_generation_counts_changes_of_the_spec_and_the_deletion_and_nothing_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_and_its_status_are_written_apart() {
+async fn spec_and_status_are_written_separately() {
     let cluster = Cluster::new();
     let created = cluster.ok("POST", DEPLOYMENTS, deployment("a")).await;
     assert_eq!(created["status"], json!({}), "a create has no status");
@@ -106,12 +106,12 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
     let created = cluster.ok("POST", MAPS, object).await;
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
 
-    let answer = cluster.ok("DELETE", &path, Value::Null).await;
-    assert_eq!(answer["kind"], "ConfigMap", "what is still there is answered, not a status");
-    assert!(answer["metadata"]["deletionTimestamp"].is_string());
-    assert!(version(&answer) > version(&created));
+    let reply = cluster.ok("DELETE", &path, Value::Null).await;
+    assert_eq!(reply["kind"], "ConfigMap", "a marked object is returned instead of a status");
+    assert!(reply["metadata"]["deletionTimestamp"].is_string());
+    assert!(version(&reply) > version(&created));
     let again = cluster.ok("DELETE", &path, Value::Null).await;
-    assert_eq!(version(&again), version(&answer), "a second delete changes nothing");
+    assert_eq!(version(&again), version(&reply), "a second delete changes nothing");
 
     let (code, refused) = cluster
         .patch(
@@ -124,7 +124,7 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
     assert_eq!((code, &changed["data"]["k"]), (200, &json!("v")));
     let (code, kept) = cluster.patch(&path, json!({"metadata": {"deletionTimestamp": null}})).await;
     assert_eq!(code, 200);
-    assert_eq!(kept["metadata"]["deletionTimestamp"], answer["metadata"]["deletionTimestamp"]);
+    assert_eq!(kept["metadata"]["deletionTimestamp"], reply["metadata"]["deletionTimestamp"]);
 
     cluster.patch(&path, json!({"metadata": {"finalizers": ["example.com/two"]}})).await;
     let (code, last) = cluster.patch(&path, json!({"metadata": {"finalizers": null}})).await;
@@ -138,7 +138,7 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_answers_what_was_deleted_and_its_event_has_a_version_of_its_own() {
+async fn a_delete_returns_the_object_and_its_event_has_a_new_version() {
     let cluster = Cluster::new();
     let created = cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
@@ -152,7 +152,7 @@ async fn a_delete_answers_what_was_deleted_and_its_event_has_a_version_of_its_ow
 }
 
 #[tokio::test(start_paused = true)]
-async fn preconditions_of_a_delete_are_kept() {
+async fn preconditions_of_a_delete_are_enforced() {
     let cluster = Cluster::new();
     let path = format!("{MAPS}/a");
     let created = cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
@@ -167,11 +167,11 @@ async fn preconditions_of_a_delete_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_is_told_the_version_every_minute() {
+async fn an_idle_watch_receives_a_bookmark_every_minute() {
     let cluster = Cluster::new();
     let mut watch =
         cluster.watch(&format!("{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=200")).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     let clock = TokioClock::new();
     let began = clock.now();
     let mut last = began;
@@ -180,15 +180,15 @@ async fn a_quiet_watch_is_told_the_version_every_minute() {
         let quiet = clock.now().saturating_sub(last);
         assert!(quiet <= Duration::from_mins(1), "{quiet:?} without a word");
         last = clock.now();
-        told.push(version(&object));
+        received.push(version(&object));
         // A write outside the scope of the watch sends no event, but the watch can resume after it.
-        let name = format!("p-{}", told.len());
+        let name = format!("p-{}", received.len());
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         cluster.ok("POST", PODS, pod).await;
     }
     let whole = clock.now().saturating_sub(began);
-    assert_eq!(whole, Duration::from_secs(200), "and ends when it was asked to");
-    assert!(told.len() >= 3 && told.is_sorted_by(|one, next| one < next), "{told:?}");
+    assert_eq!(whole, Duration::from_secs(200), "the watch ends at its timeout");
+    assert!(received.len() >= 3 && received.is_sorted_by(|one, next| one < next), "{received:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,8 +211,8 @@ async fn every_kind_can_be_selected_by_name() {
                 continue;
             }
             for (selector, wanted) in [("metadata.name%3Dnone", 200), ("spec.no.such%3Dfield", 400)] {
-                let (code, answer) = cluster.get(&format!("{root}/{name}?fieldSelector={selector}")).await;
-                assert_eq!(code, wanted, "{root}/{name}: {answer}");
+                let (code, reply) = cluster.get(&format!("{root}/{name}?fieldSelector={selector}")).await;
+                assert_eq!(code, wanted, "{root}/{name}: {reply}");
             }
             checked += 1;
         }
@@ -227,8 +227,8 @@ async fn a_pod_is_bound_to_one_node_once() {
     let created = cluster.ok("POST", PODS, pod).await;
     let binding = |node: &str| json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": node}});
     let path = format!("{PODS}/a/binding");
-    let answer = cluster.ok("POST", &path, binding("n-1")).await;
-    assert_eq!((&answer["kind"], &answer["status"]), (&json!("Status"), &json!("Success")));
+    let reply = cluster.ok("POST", &path, binding("n-1")).await;
+    assert_eq!((&reply["kind"], &reply["status"]), (&json!("Status"), &json!("Success")));
     let (_, bound) = cluster.get(&format!("{PODS}/a")).await;
     assert_eq!(bound["spec"]["nodeName"], "n-1");
     let scheduled = &bound["status"]["conditions"][0];
@@ -242,7 +242,7 @@ async fn a_pod_is_bound_to_one_node_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_account_is_given_tokens_that_end() {
+async fn a_service_account_gets_expiring_tokens() {
     let cluster = Cluster::new();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = cluster.ok("POST", accounts, json!({"metadata": {"name": "robot"}})).await;
@@ -260,19 +260,19 @@ async fn a_service_account_is_given_tokens_that_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_the_same_in_both_groups_and_is_forgotten_after_an_hour() {
+async fn an_event_is_equal_in_both_groups_and_expires_after_an_hour() {
     let cluster = Cluster::new();
     let core = "/api/v1/namespaces/default/events";
     let new = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = json!({
-        "metadata": {"name": "e.1"}, "reason": "Started", "message": "it runs", "type": "Normal", "count": 1,
+        "metadata": {"name": "e.1"}, "reason": "Started", "message": "the pod is running", "type": "Normal", "count": 1,
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "a", "uid": "u"},
         "source": {"component": "kubelet"}, "firstTimestamp": "2026-01-01T00:00:00Z",
         "lastTimestamp": "2026-01-01T00:00:00Z",
     });
     let created = cluster.ok("POST", core, event).await;
     let (_, seen) = cluster.get(&format!("{new}/e.1")).await;
-    assert_eq!((&seen["note"], &seen["regarding"]["name"]), (&json!("it runs"), &json!("a")));
+    assert_eq!((&seen["note"], &seen["regarding"]["name"]), (&json!("the pod is running"), &json!("a")));
     assert_eq!(version(&seen), version(&created), "there is one object");
     let by_pod = format!("{core}?fieldSelector=involvedObject.name%3Da,involvedObject.uid%3Du");
     assert_eq!(cluster.get(&by_pod).await.1["items"].as_array().unwrap().len(), 1);
@@ -282,7 +282,7 @@ async fn an_event_is_the_same_in_both_groups_and_is_forgotten_after_an_hour() {
     assert_eq!(counted["count"], 2);
     let mut watch = cluster.watch(&format!("{core}?watch=true&resourceVersion={}", version(&counted))).await;
     tokio::time::advance(Duration::from_mins(50)).await;
-    assert_eq!(cluster.get(&format!("{core}/e.1")).await.0, 200, "an hour after it was last written");
+    assert_eq!(cluster.get(&format!("{core}/e.1")).await.0, 200, "an hour after its last write");
     tokio::time::advance(Duration::from_mins(11)).await;
     assert_eq!(cluster.get(&format!("{new}/e.1")).await.0, 404);
     assert_eq!(watch.next().await.unwrap().0, "DELETED");
@@ -323,12 +323,12 @@ async fn the_status_of_a_custom_object_is_applied_by_several_managers() {
     assert_eq!(
         less["status"]["conditions"],
         json!([{"type": "B", "status": "False"}]),
-        "what it no longer applies goes"
+        "fields no longer applied are removed"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_custom_object_of_another_version_is_refused_and_told_what_that_version_does_not_know() {
+async fn a_custom_object_of_another_version_is_rejected_with_its_unknown_fields() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
@@ -339,7 +339,7 @@ async fn a_custom_object_of_another_version_is_refused_and_told_what_that_versio
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition() {
+async fn objects_of_an_unserved_kind_are_deleted_with_their_definition() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let path = format!("{definitions}/foos.example.com");
@@ -365,11 +365,11 @@ async fn objects_of_a_kind_served_in_no_version_still_go_with_their_definition()
     assert_eq!(cluster.get(&path).await.0, 404, "{}", cluster.get(&path).await.1);
     cluster.ok("POST", definitions, definition(&open_version("v1", true, true))).await;
     let (_, list) = cluster.get(foos).await;
-    assert_eq!(list["items"], json!([]), "nobody finds the objects of before");
+    assert_eq!(list["items"], json!([]), "the earlier objects were deleted");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_is_counted_and_watches_for_as_long_as_they_are_open() {
+async fn requests_are_counted_and_open_watches_are_gauged() {
     let cluster = Cluster::new();
     cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     cluster.get(&format!("{MAPS}/none")).await;
@@ -388,7 +388,7 @@ async fn what_was_asked_is_counted_and_watches_for_as_long_as_they_are_open() {
     assert!(has(&text, "apiserver_request_total", &posted, "1"), "{text}");
     let missed = ["verb=\"GET\"", "resource=\"configmaps\"", "scope=\"resource\"", "code=\"404\""];
     assert!(has(&text, "apiserver_request_total", &missed, "1"), "{text}");
-    assert!(!text.contains("such"), "paths nobody serves are not names of series: {text}");
+    assert!(!text.contains("such"), "unserved paths are not label values: {text}");
     assert!(has(&text, "apiserver_storage_objects", &["resource=\"configmaps\""], "1"), "{text}");
     assert!(has(&text, "apiserver_current_inflight_requests", &["readOnly"], "1"), "{text}");
     let watches = ["verb=\"WATCH\"", "resource=\"configmaps\""];

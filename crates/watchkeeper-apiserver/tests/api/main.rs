@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod access;
-mod answer;
 mod apply_versions;
 mod clients;
 mod conversion;
@@ -11,11 +10,12 @@ mod custom;
 mod deletion;
 mod fields;
 mod forms;
+mod kubernetes_service;
 mod lifecycle;
-mod nonsense;
+mod malformed;
 mod openapi;
-mod own_service;
 mod pipeline;
+mod response_check;
 mod rest;
 mod scale;
 mod strict;

@@ -25,7 +25,7 @@ async fn openapi_version_two_is_served_in_the_media_types_clients_ask_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn documents_a_client_has_are_not_sent_again() {
+async fn documents_with_a_matching_etag_are_not_sent_again() {
     let cluster = Cluster::new();
     for path in ["/openapi/v2", "/openapi/v3/apis/apps/v1"] {
         let etag = get_as(&cluster, path, "*/*").await.headers()["etag"].clone();

@@ -62,7 +62,7 @@ fn large_map(name: &str, bytes: usize) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_ends_at_its_deadline_with_504() {
+async fn a_request_that_exceeds_its_deadline_is_answered_with_504() {
     let server = ApiServer::in_process();
     for (query, seconds) in [("", 60), ("?timeout=2s", 2), ("?timeout=10m", 60), ("?timeout=0s", 60)] {
         let clock = TokioClock::new();
@@ -80,7 +80,7 @@ async fn a_request_ends_at_its_deadline_with_504() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_that_is_no_duration_is_400_except_for_watches() {
+async fn an_invalid_timeout_is_rejected_with_400_except_for_watches() {
     let cluster = Cluster::new();
     for path in
         [format!("{MAPS}?timeout=invalid"), "/version?timeout=5".to_owned(), format!("{MAPS}/a?timeout=x")]
@@ -112,7 +112,7 @@ async fn requests_that_are_refused_are_answered_before_their_body_is_read() {
 }
 
 #[tokio::test]
-async fn small_requests_are_answered_while_a_large_one_is_worked_on() {
+async fn small_requests_are_answered_while_a_large_one_is_processed() {
     let server = ApiServer::in_process();
     let large = large_map("large", 900_000).to_string();
     let patch = json!({"metadata": {"labels": {"a": "b"}}}).to_string();
@@ -138,7 +138,7 @@ async fn small_requests_are_answered_while_a_large_one_is_worked_on() {
 }
 
 #[tokio::test]
-async fn lists_with_large_selectors_leave_the_thread_to_others() {
+async fn lists_with_large_selectors_do_not_block_other_requests() {
     let server = ApiServer::in_process();
     for number in 0..50 {
         let map = json!({"metadata": {"name": format!("m{number}"), "labels": {"app": "a"}}}).to_string();
@@ -157,14 +157,14 @@ async fn lists_with_large_selectors_leave_the_thread_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_request_is_no_different_on_paused_time() {
+async fn a_large_request_works_on_paused_time() {
     let server = ApiServer::in_process();
     let clock = TokioClock::new();
     let before = clock.now();
     let (code, created) =
         read(send(&server, "POST", MAPS, &[], whole(large_map("a", 500_000).to_string())).await).await;
     assert_eq!((code, &created["metadata"]["name"]), (201, &json!("a")));
-    assert_eq!(clock.now(), before, "time does not move on while it is worked on");
+    assert_eq!(clock.now(), before, "paused time does not advance during the work");
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn rbac_without_tokens_is_anonymous_on_sockets_and_the_administrator_in_pr
 }
 
 #[tokio::test]
-async fn tokens_without_rbac_keep_out_whoever_has_none() {
+async fn tokens_without_rbac_reject_requests_without_a_token() {
     let server = ApiServer::builder().tokens(TOKENS).unwrap().build();
     let endpoint = listening(&server).await;
     let get = |extra: &str| format!("GET {MAPS} HTTP/1.1\r\nHost: any.example\r\n{extra}\r\n").into_bytes();
@@ -248,7 +248,7 @@ async fn the_control_path_needs_credentials_and_permission() {
 }
 
 #[tokio::test]
-async fn whoever_may_list_one_name_may_list_and_watch_with_a_field_selector_of_it() {
+async fn permission_to_list_one_name_allows_a_metadata_name_field_selector() {
     let server = ApiServer::builder().tokens(TOKENS).unwrap().rbac(true).build();
     let rules = json!([{"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]}]);
     let binding = json!({
@@ -277,7 +277,7 @@ async fn whoever_may_list_one_name_may_list_and_watch_with_a_field_selector_of_i
 }
 
 #[tokio::test]
-async fn a_server_without_authentication_is_out_of_reach_of_web_pages() {
+async fn a_server_without_authentication_rejects_cross_origin_requests() {
     let server = ApiServer::builder().allowed_hosts(["dev.example"]).build();
     let endpoint = listening(&server).await;
     for (headers, expected) in [
@@ -333,7 +333,7 @@ async fn paths_with_empty_or_superfluous_segments_are_404() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queries_are_validated_as_upstream_validates_them() {
+async fn queries_are_validated_like_upstream() {
     let cluster = Cluster::new();
     cluster.ok("POST", MAPS, json!({"metadata": {"name": "a", "labels": {"app": ""}}})).await;
     let (code, list) = cluster.get(&format!("{MAPS}?labelSelector=app%20in%20()")).await;
@@ -358,8 +358,8 @@ async fn queries_are_validated_as_upstream_validates_them() {
         ("DELETE", "/a?dryRun=", 422),
     ] {
         let body = if method == "POST" { json!({"metadata": {"name": "b"}}) } else { Value::Null };
-        let (code, answer) = cluster.call(method, &format!("{MAPS}{query}"), body).await;
-        assert_eq!(code, expected, "{method} {query}: {answer}");
+        let (code, reply) = cluster.call(method, &format!("{MAPS}{query}"), body).await;
+        assert_eq!(code, expected, "{method} {query}: {reply}");
     }
     let table = [("accept", &b"application/json;as=Table;v=v1;g=meta.k8s.io"[..])];
     let path = format!("{MAPS}?includeObject=Foo");
@@ -367,7 +367,7 @@ async fn queries_are_validated_as_upstream_validates_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_watch_that_can_be_asked_for_is_a_watch() {
+async fn a_watch_with_the_largest_timeout_is_accepted() {
     let cluster = Cluster::new();
     cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     for seconds in ["9223372036854775807", "9223372036", "4294967296"] {
@@ -394,7 +394,7 @@ async fn a_reply_has_no_more_warnings_than_clients_accept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_carry_the_warnings_of_what_came_before_them() {
+async fn error_responses_carry_earlier_warnings() {
     let cluster = Cluster::new();
     cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     let unknown = "unknown field \\\"nonsense\\\"";

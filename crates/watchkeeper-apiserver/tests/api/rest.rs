@@ -21,7 +21,7 @@ fn pod(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_that_changes_nothing_has_no_version_and_no_event() {
+async fn an_update_without_changes_creates_no_version_and_no_event() {
     let cluster = Cluster::new();
     let created = cluster.ok("POST", MAPS, map("a")).await;
     let mut watch = cluster.watch(&format!("{MAPS}?watch=true&resourceVersion={}", version(&created))).await;
@@ -49,7 +49,7 @@ async fn a_stale_update_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_version_is_waited_for_and_then_refused() {
+async fn a_list_at_a_future_version_waits_and_is_then_rejected() {
     let cluster = Cluster::new();
     let newest = version(&cluster.ok("GET", MAPS, Value::Null).await);
     let clock = TokioClock::new();
@@ -70,12 +70,12 @@ async fn a_future_version_is_waited_for_and_then_refused() {
     assert_eq!(
         (code, list["items"].as_array().unwrap().len()),
         (200, 1),
-        "a version that comes in time is answered"
+        "a version that is reached in time is served"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_of_one_version_until_it_expires() {
+async fn pages_share_one_version_until_it_expires() {
     let cluster = Cluster::new();
     for name in ["a", "b", "c"] {
         cluster.ok("POST", MAPS, map(name)).await;
@@ -85,7 +85,7 @@ async fn pages_are_of_one_version_until_it_expires() {
     let next = format!("{MAPS}?limit=1&continue={}", first["metadata"]["continue"].as_str().unwrap());
     cluster.ok("DELETE", &format!("{MAPS}/b"), Value::Null).await;
     let second = cluster.ok("GET", &next, Value::Null).await;
-    assert_eq!(second["items"][0]["metadata"]["name"], "b", "as it was");
+    assert_eq!(second["items"][0]["metadata"]["name"], "b", "the old state");
     assert_eq!(version(&second), version(&first));
 
     cluster.ok("POST", "/-/control", json!({"action": "compact"})).await;
@@ -93,11 +93,11 @@ async fn pages_are_of_one_version_until_it_expires() {
     assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
     let token = status["metadata"]["continue"].as_str().unwrap();
     let rest = cluster.ok("GET", &format!("{MAPS}?continue={token}"), Value::Null).await;
-    assert_eq!(rest["items"][0]["metadata"]["name"], "c", "as it is");
+    assert_eq!(rest["items"][0]["metadata"]["name"], "c", "the current state");
 }
 
 #[tokio::test(start_paused = true)]
-async fn generated_names_are_all_different() {
+async fn generated_names_are_unique() {
     let cluster = Cluster::new();
     let mut object = map("x");
     object["metadata"] = json!({"generateName": "x-"});
@@ -114,8 +114,8 @@ async fn generated_names_are_all_different() {
 async fn a_dry_run_stores_nothing() {
     let cluster = Cluster::new();
     let before = version(&cluster.ok("GET", MAPS, Value::Null).await);
-    let answer = cluster.ok("POST", &format!("{MAPS}?dryRun=All"), map("a")).await;
-    assert!(answer["metadata"]["uid"].is_string() && answer["metadata"]["resourceVersion"].is_null());
+    let reply = cluster.ok("POST", &format!("{MAPS}?dryRun=All"), map("a")).await;
+    assert!(reply["metadata"]["uid"].is_string() && reply["metadata"]["resourceVersion"].is_null());
     cluster.ok("POST", MAPS, map("b")).await;
     cluster.ok("DELETE", &format!("{MAPS}/b?dryRun=All"), Value::Null).await;
     let list = cluster.ok("GET", MAPS, Value::Null).await;
@@ -124,7 +124,7 @@ async fn a_dry_run_stores_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_hold_an_object_and_the_last_one_lets_it_go() {
+async fn removing_the_last_finalizer_completes_the_deletion() {
     let cluster = Cluster::new();
     let mut object = map("a");
     object["metadata"]["finalizers"] = json!(["example.com/one"]);
@@ -140,7 +140,7 @@ async fn finalizers_hold_an_object_and_the_last_one_lets_it_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_a_node_has_time_to_end_and_less_when_told_so() {
+async fn a_second_delete_can_shorten_the_grace_period_of_a_pod() {
     let cluster = Cluster::new();
     let pods = "/api/v1/namespaces/default/pods";
     let mut object = pod("p");
@@ -158,11 +158,11 @@ async fn a_pod_on_a_node_has_time_to_end_and_less_when_told_so() {
 
     cluster.ok("POST", pods, pod("unscheduled")).await;
     cluster.ok("DELETE", &format!("{pods}/unscheduled"), Value::Null).await;
-    assert_eq!(cluster.get(&format!("{pods}/unscheduled")).await.0, 404, "nothing runs that could end");
+    assert_eq!(cluster.get(&format!("{pods}/unscheduled")).await.0, 404, "no container is running");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_created_where_no_namespace_is() {
+async fn creating_in_a_missing_or_terminating_namespace_is_rejected() {
     let cluster = Cluster::new();
     let (code, status) = cluster.call("POST", "/api/v1/namespaces/none/configmaps", map("a")).await;
     assert_eq!((code, &status["details"]["kind"]), (404, &json!("namespaces")));
@@ -174,7 +174,7 @@ async fn nothing_is_created_where_no_namespace_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_holds_pods_until_it_allows_a_disruption() {
+async fn evictions_are_rejected_until_the_disruption_budget_allows_them() {
     let cluster = Cluster::new();
     let pods = "/api/v1/namespaces/default/pods";
     cluster.ok("POST", pods, pod("p")).await;
@@ -204,7 +204,7 @@ async fn a_budget_holds_pods_until_it_allows_a_disruption() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scale_is_the_replicas_of_its_object_and_whoever_sets_it_manages_them() {
+async fn writing_a_scale_sets_and_manages_the_replicas_of_its_object() {
     let cluster = Cluster::new();
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let deployment = json!({
@@ -222,8 +222,8 @@ async fn a_scale_is_the_replicas_of_its_object_and_whoever_sets_it_manages_them(
     assert_eq!(scale["status"]["selector"], "app=x,t in (a,b)");
     let mut wanted = scale.clone();
     wanted["spec"]["replicas"] = 5.into();
-    let answer = cluster.ok("PUT", &format!("{path}?fieldManager=scaler"), wanted).await;
-    assert_eq!(answer["spec"]["replicas"], 5);
+    let reply = cluster.ok("PUT", &format!("{path}?fieldManager=scaler"), wanted).await;
+    assert_eq!(reply["spec"]["replicas"], 5);
     let (code, _) = cluster.call("PUT", &path, scale).await;
     assert_eq!(code, 409, "a scale of an older version");
     let (code, status) = cluster.patch(&path, json!({"spec": {"replicas": -1}})).await;
@@ -237,7 +237,7 @@ async fn a_scale_is_the_replicas_of_its_object_and_whoever_sets_it_manages_them(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
+async fn a_definition_is_served_immediately_and_is_deleted_with_its_objects() {
     let cluster = Cluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let definition = json!({
@@ -265,7 +265,7 @@ async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let left = cluster.ok("GET", foos, Value::Null).await;
-    assert_eq!(left["items"].as_array().unwrap().len(), 1, "what is held is still there, and so is its kind");
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "an object with a finalizer keeps its definition");
     foo["metadata"] = json!({"name": "new"});
     assert_eq!(cluster.call("POST", foos, foo).await.0, 405);
     cluster.patch(&format!("{foos}/held"), json!({"metadata": {"finalizers": null}})).await;
@@ -276,13 +276,13 @@ async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_says_so_at_once() {
+async fn node_proxying_subresources_are_rejected_with_405() {
     let cluster = Cluster::new();
     let pods = "/api/v1/namespaces/default/pods";
     let mut object = pod("p");
     object["spec"]["nodeName"] = "n".into();
     cluster.ok("POST", pods, object).await;
-    assert_eq!(cluster.get(&format!("{pods}/p/log")).await.0, 404, "the node is not there");
+    assert_eq!(cluster.get(&format!("{pods}/p/log")).await.0, 404, "the node does not exist");
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
     cluster.ok("POST", "/api/v1/nodes", node).await;
     for path in ["log", "exec", "attach", "portforward", "proxy"] {
@@ -292,7 +292,7 @@ async fn what_is_not_served_says_so_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_that_are_too_large_or_no_objects_are_refused() {
+async fn bodies_that_are_too_large_or_not_objects_are_rejected() {
     let cluster = Cluster::new();
     let mut large = map("a");
     large["data"] = json!({"k": "x".repeat(3 * 1024 * 1024)});

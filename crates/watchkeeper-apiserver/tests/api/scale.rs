@@ -29,55 +29,55 @@ async fn a_patched_scale_must_be_of_its_type() {
     for path in [DEPLOYMENT, FOO] {
         let path = format!("{path}/scale");
         for replicas in [json!("x"), json!(1.5), json!(3_000_000_000_u64), json!({}), json!(true)] {
-            let (code, answer) = cluster.patch(&path, json!({"spec": {"replicas": replicas}})).await;
-            assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{path} {replicas}: {answer}");
-            assert_eq!(answer["details"]["causes"][0]["field"], "patch", "{answer}");
+            let (code, reply) = cluster.patch(&path, json!({"spec": {"replicas": replicas}})).await;
+            assert_eq!((code, &reply["reason"]), (422, &json!("Invalid")), "{path} {replicas}: {reply}");
+            assert_eq!(reply["details"]["causes"][0]["field"], "patch", "{reply}");
         }
-        let (code, answer) = cluster.patch(&path, json!({"spec": {"replicas": 3}})).await;
-        assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(3)), "{answer}");
+        let (code, reply) = cluster.patch(&path, json!({"spec": {"replicas": 3}})).await;
+        assert_eq!((code, &reply["spec"]["replicas"]), (200, &json!(3)), "{reply}");
         let strict = format!("{path}?fieldValidation=Strict");
-        let (code, answer) = cluster.patch(&strict, json!({"spec": {"other": 3}})).await;
-        assert_eq!(code, 422, "{answer}");
+        let (code, reply) = cluster.patch(&strict, json!({"spec": {"other": 3}})).await;
+        assert_eq!(code, 422, "{reply}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_a_scale_name_what_was_wrong() {
+async fn errors_of_a_scale_name_the_invalid_field() {
     let cluster = cluster().await;
     let negative = json!({"spec": {"replicas": -1}});
-    let (code, answer) = cluster.patch(&format!("{DEPLOYMENT}/scale"), negative.clone()).await;
-    assert_eq!((code, &answer["details"]["kind"]), (422, &json!("Scale")), "{answer}");
-    assert_eq!(answer["details"]["causes"][0]["field"], "spec.replicas", "{answer}");
-    let (code, answer) = cluster.patch(&format!("{FOO}/scale"), negative).await;
-    assert_eq!((code, &answer["details"]["kind"]), (422, &json!("Foo")), "{answer}");
-    assert_eq!(answer["details"]["causes"][0]["field"], ".spec.replicas", "{answer}");
+    let (code, reply) = cluster.patch(&format!("{DEPLOYMENT}/scale"), negative.clone()).await;
+    assert_eq!((code, &reply["details"]["kind"]), (422, &json!("Scale")), "{reply}");
+    assert_eq!(reply["details"]["causes"][0]["field"], "spec.replicas", "{reply}");
+    let (code, reply) = cluster.patch(&format!("{FOO}/scale"), negative).await;
+    assert_eq!((code, &reply["details"]["kind"]), (422, &json!("Foo")), "{reply}");
+    assert_eq!(reply["details"]["causes"][0]["field"], ".spec.replicas", "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_replicas_can_be_given_some_through_its_scale() {
+async fn a_scale_can_set_the_replicas_of_an_object_without_replicas() {
     let cluster = cluster().await;
     let path = "/apis/example.com/v1/namespaces/default/foos/empty/scale";
     assert_eq!(cluster.get(path).await.0, 500);
-    let (code, answer) = cluster.patch(path, json!({"metadata": {"labels": {"a": "b"}}})).await;
-    assert_eq!((code, &answer["reason"]), (400, &json!("BadRequest")), "{answer}");
-    let (code, answer) = cluster.patch(path, json!({"spec": {"replicas": 2}})).await;
-    assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(2)), "{answer}");
+    let (code, reply) = cluster.patch(path, json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!((code, &reply["reason"]), (400, &json!("BadRequest")), "{reply}");
+    let (code, reply) = cluster.patch(path, json!({"spec": {"replicas": 2}})).await;
+    assert_eq!((code, &reply["spec"]["replicas"]), (200, &json!(2)), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scale_is_shown_in_the_form_that_is_asked_for() {
+async fn a_scale_is_returned_in_the_requested_representation() {
     let cluster = cluster().await;
     for path in [DEPLOYMENT, FOO] {
         let path = format!("{path}/scale");
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        let (code, answer) = read(get_as(&cluster, &path, table).await).await;
-        assert_eq!((code, &answer["kind"]), (200, &json!("Table")), "{answer}");
+        let (code, reply) = read(get_as(&cluster, &path, table).await).await;
+        assert_eq!((code, &reply["kind"]), (200, &json!("Table")), "{reply}");
         let columns: Vec<&Value> =
-            answer["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
+            reply["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
         assert_eq!(columns, ["Name", "Desired", "Available", "Age"]);
         let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
-        let (_, answer) = read(get_as(&cluster, &path, metadata).await).await;
-        assert_eq!(answer["kind"], "PartialObjectMetadata", "{answer}");
-        assert!(answer.get("spec").is_none());
+        let (_, reply) = read(get_as(&cluster, &path, metadata).await).await;
+        assert_eq!(reply["kind"], "PartialObjectMetadata", "{reply}");
+        assert!(reply.get("spec").is_none());
     }
 }

@@ -33,23 +33,23 @@ async fn send(
     let response = cluster.send_raw(request).await;
     let warnings = response.headers().get_all("warning");
     let warnings = warnings.iter().map(|warning| warning.to_str().unwrap().to_owned()).collect();
-    let (code, answer) = read(response).await;
-    (code, warnings, answer)
+    let (code, reply) = read(response).await;
+    (code, warnings, reply)
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_a_built_in_kind_are_reported_in_their_order() {
+async fn unknown_fields_of_a_built_in_kind_are_reported_in_body_order() {
     let cluster = Cluster::new();
     let path = "/apis/apps/v1/namespaces/default/deployments?fieldValidation=Strict";
-    let (code, _, answer) = send(&cluster, "POST", path, "application/json", DEPLOYMENT).await;
+    let (code, _, reply) = send(&cluster, "POST", path, "application/json", DEPLOYMENT).await;
     assert_eq!(code, 400);
     let wanted =
         r#"strict decoding error: unknown field "spec.unknownField", duplicate field "spec.replicas""#;
-    assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
+    assert!(reply["message"].as_str().unwrap().contains(wanted), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn repeated_keys_of_yaml_are_reported_with_their_lines() {
+async fn duplicate_yaml_keys_are_reported_with_line_numbers() {
     let cluster = Cluster::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  foo: one\n  foo: two\n";
@@ -58,9 +58,9 @@ async fn repeated_keys_of_yaml_are_reported_with_their_lines() {
         ("POST", format!("{maps}?fieldValidation=Strict"), "application/yaml"),
         ("PATCH", format!("{maps}/a?fieldManager=m&fieldValidation=Strict"), "application/apply-patch+yaml"),
     ] {
-        let (code, _, answer) = send(&cluster, method, &path, content_type, body).await;
-        assert_eq!(code, 400, "{answer}");
-        assert!(answer["message"].as_str().unwrap().contains(line), "{answer}");
+        let (code, _, reply) = send(&cluster, method, &path, content_type, body).await;
+        assert_eq!(code, 400, "{reply}");
+        assert!(reply["message"].as_str().unwrap().contains(line), "{reply}");
     }
     let (code, warnings, _) = send(&cluster, "POST", maps, "application/yaml", body).await;
     assert_eq!((code, warnings), (201, vec![format!("299 - \"{}\"", line.replace('"', "\\\""))]));

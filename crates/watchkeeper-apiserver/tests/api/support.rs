@@ -63,9 +63,9 @@ impl Cluster {
 
     /// Sends a request that must succeed and returns the body.
     pub(crate) async fn ok(&self, method: &str, path: &str, body: Value) -> Value {
-        let (code, answer) = self.call(method, path, body).await;
-        assert!(StatusCode::from_u16(code).unwrap().is_success(), "{method} {path}: {answer}");
-        answer
+        let (code, reply) = self.call(method, path, body).await;
+        assert!(StatusCode::from_u16(code).unwrap().is_success(), "{method} {path}: {reply}");
+        reply
     }
 
     /// Starts a watch.

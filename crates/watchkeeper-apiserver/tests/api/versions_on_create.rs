@@ -18,38 +18,42 @@ async fn apply_creates_an_object_whose_body_has_a_version() {
     let (code, created) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
     assert_eq!(code, 201, "{created}");
     assert_ne!(created["metadata"]["resourceVersion"], "5");
-    let (code, answer) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
-    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "it is a precondition of the next one");
+    let (code, reply) = apply(&cluster, &format!("{MAPS}/a"), &body).await;
+    assert_eq!(
+        (code, &reply["reason"]),
+        (409, &json!("Conflict")),
+        "the new version is the precondition of the next write"
+    );
 
     let bad = map(&json!({"name": "b", "resourceVersion": "bad"}));
-    let (code, answer) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
-    assert_eq!(code, 500, "{answer}");
+    let (code, reply) = apply(&cluster, &format!("{MAPS}/b"), &bad).await;
+    assert_eq!(code, 500, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_creates_an_object_with_a_version_and_shows_it() {
+async fn a_dry_run_create_with_a_version_returns_that_version() {
     let cluster = Cluster::new();
     let body = map(&json!({"name": "a", "resourceVersion": "5"}));
     let (code, shown) = cluster.call("POST", &format!("{MAPS}?dryRun=All"), body.clone()).await;
     assert_eq!((code, &shown["metadata"]["resourceVersion"]), (201, &json!("5")), "{shown}");
-    let (code, answer) = cluster.call("POST", MAPS, body).await;
-    assert_eq!(code, 500, "{answer}");
+    let (code, reply) = cluster.call("POST", MAPS, body).await;
+    assert_eq!(code, 500, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invalid_object_with_a_version_is_told_that_it_is_invalid() {
+async fn an_invalid_object_with_a_version_is_rejected_as_invalid() {
     let cluster = Cluster::new();
     let invalid = map(&json!({"name": "Not_A_Name", "resourceVersion": "5"}));
-    let (code, answer) = cluster.call("POST", MAPS, invalid).await;
-    assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")), "{answer}");
+    let (code, reply) = cluster.call("POST", MAPS, invalid).await;
+    assert_eq!((code, &reply["reason"]), (422, &json!("Invalid")), "{reply}");
     // POST does not parse versions that are not numbers.
-    let (code, answer) =
+    let (code, reply) =
         cluster.call("POST", MAPS, map(&json!({"name": "a", "resourceVersion": "bad"}))).await;
-    assert_eq!(code, 201, "{answer}");
+    assert_eq!(code, 201, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
+async fn a_creating_put_accepts_only_numeric_versions() {
     let cluster = Cluster::new();
     let lease = |name: &str, metadata: Value| {
         let mut lease =
@@ -61,21 +65,21 @@ async fn a_put_that_creates_takes_a_version_but_none_that_is_not_a_number() {
         cluster.call("PUT", &format!("{LEASES}/{name}"), lease(name, metadata)).await
     };
     assert_eq!(put("a", json!({"resourceVersion": "5"})).await.0, 201);
-    let (code, answer) = put("b", json!({"resourceVersion": "bad"})).await;
-    assert_eq!(code, 500, "{answer}");
+    let (code, reply) = put("b", json!({"resourceVersion": "bad"})).await;
+    assert_eq!(code, 500, "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
+async fn a_uid_for_a_missing_object_is_a_conflict() {
     let cluster = Cluster::new();
-    let (code, answer) =
+    let (code, reply) =
         apply(&cluster, &format!("{MAPS}/a"), &map(&json!({"name": "a", "uid": "other"}))).await;
-    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+    assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "{reply}");
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "uid": "other"},
     });
-    let (code, answer) = cluster.call("PUT", &format!("{LEASES}/a"), lease).await;
-    assert_eq!((code, &answer["reason"]), (409, &json!("Conflict")), "{answer}");
+    let (code, reply) = cluster.call("PUT", &format!("{LEASES}/a"), lease).await;
+    assert_eq!((code, &reply["reason"]), (409, &json!("Conflict")), "{reply}");
     // The uid is checked before the version: 409, not 500.
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -85,7 +89,7 @@ async fn a_uid_of_an_object_that_does_not_exist_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_put_creates_what_its_kind_lets_it_create() {
+async fn a_put_creates_kinds_that_allow_create_on_update() {
     let cluster = Cluster::new();
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "x"});
@@ -105,7 +109,7 @@ async fn a_put_creates_what_its_kind_lets_it_create() {
     ] {
         let mut body = body;
         body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
-        let (code, answer) = cluster.call("PUT", &path, body).await;
-        assert_eq!(code, 201, "{path}: {answer}");
+        let (code, reply) = cluster.call("PUT", &path, body).await;
+        assert_eq!(code, 201, "{path}: {reply}");
     }
 }

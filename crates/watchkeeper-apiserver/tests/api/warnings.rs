@@ -14,7 +14,7 @@ fn warnings(response: &Response<ResponseBody>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_fields_are_told_although_the_request_fails() {
+async fn unknown_fields_are_reported_even_when_the_request_fails() {
     let cluster = Cluster::new();
     let wanted = vec![r#""unknown field \"unknown\"""#.to_owned()];
     let invalid = json!({"metadata": {"name": "Not_A_Name"}, "unknown": 1});
@@ -35,7 +35,7 @@ async fn unknown_fields_are_told_although_the_request_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deprecated_kind_is_called_so_in_errors_too() {
+async fn error_responses_of_a_deprecated_kind_carry_the_warning() {
     let cluster = Cluster::new();
     let response = cluster.send("GET", "/api/v1/namespaces/default/endpoints/absent", &Value::Null).await;
     assert_eq!(response.status(), 404);
@@ -43,7 +43,7 @@ async fn a_deprecated_kind_is_called_so_in_errors_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn terms_without_a_selector_and_overlapping_ports_surprise() {
+async fn affinity_terms_without_selector_and_overlapping_ports_cause_warnings() {
     let cluster = Cluster::new();
     let term = json!({"topologyKey": "zone"});
     let ports = json!([{"containerPort": 80}, {"containerPort": 80, "hostPort": 80}]);

@@ -70,7 +70,7 @@ async fn refused(
     };
     tokio::select! {
         biased;
-        answer = exchange => answer,
+        reply = exchange => reply,
         _ = connection => panic!("the connection ended before the reply"),
     }
 }
@@ -125,7 +125,7 @@ async fn a_websocket_watch_sends_one_event_a_text_message_in_order() {
 }
 
 #[tokio::test]
-async fn a_websocket_watch_has_selectors_and_forms() {
+async fn a_websocket_watch_supports_selectors_and_representations() {
     let cluster = Cluster::new();
     let endpoint = listen(&cluster.server).await;
     for (name, color) in [("a", "red"), ("b", "blue")] {
@@ -165,7 +165,7 @@ async fn a_websocket_watch_ends_at_its_timeout_with_a_close_frame() {
 }
 
 #[tokio::test]
-async fn an_expired_websocket_watch_is_told_in_an_event_and_closed() {
+async fn an_expired_websocket_watch_receives_an_error_event_and_is_closed() {
     let cluster = Cluster::new();
     let endpoint = listen(&cluster.server).await;
     cluster.ok("POST", "/-/control", json!({"action": "compact"})).await;
@@ -178,7 +178,7 @@ async fn an_expired_websocket_watch_is_told_in_an_event_and_closed() {
 }
 
 #[tokio::test]
-async fn errors_before_the_switch_are_ordinary_replies() {
+async fn errors_before_the_upgrade_are_plain_responses() {
     let tokens = "secret,ann,1,system:masters\nweak,bob,2";
     let server = ApiServer::builder().tokens(tokens).unwrap().rbac(true).build();
     let endpoint = listen(&server).await;
@@ -226,7 +226,7 @@ async fn a_malformed_handshake_is_refused() {
 }
 
 #[tokio::test]
-async fn a_subprotocol_carries_a_bearer_token() {
+async fn a_websocket_subprotocol_carries_a_bearer_token() {
     let server = ApiServer::builder().tokens("secret,ann,1,system:masters").unwrap().rbac(true).build();
     let endpoint = listen(&server).await;
     let watch = format!("{MAPS}?watch=true");
@@ -261,7 +261,7 @@ async fn a_subprotocol_carries_a_bearer_token() {
 }
 
 #[tokio::test]
-async fn a_client_of_a_websocket_is_answered_pings_and_its_messages_are_ignored() {
+async fn pings_of_a_websocket_client_are_answered_and_its_messages_ignored() {
     let cluster = Cluster::new();
     let endpoint = listen(&cluster.server).await;
     let (mut socket, _) = connect(&endpoint, &format!("{MAPS}?watch=true"), &[]).await;
@@ -278,7 +278,7 @@ async fn a_client_of_a_websocket_is_answered_pings_and_its_messages_are_ignored(
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_frees_its_websocket_watch() {
+async fn the_websocket_watch_of_a_disconnected_client_is_freed() {
     let cluster = Cluster::new();
     let endpoint = listen(&cluster.server).await;
     let (socket, _) = connect(&endpoint, &format!("{MAPS}?watch=true"), &[]).await;

@@ -39,7 +39,7 @@ fn foo(name: &str, finalizers: &[&str]) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_goes_after_its_objects_whether_or_not_there_are_cluster_controllers() {
+async fn a_definition_is_removed_after_its_objects_with_and_without_cluster_controllers() {
     for has_controllers in [true, false] {
         let session = Session::with(ApiServer::builder().controllers(has_controllers).build());
         session.create(DEFINITIONS, definition()).await;
@@ -59,14 +59,14 @@ async fn a_definition_goes_after_its_objects_whether_or_not_there_are_cluster_co
 
         session.patch(&format!("{FOOS}/kept"), json!({"metadata": {"finalizers": null}})).await;
         session.until_gone(DEFINITION).await;
-        assert_eq!(session.request("GET", FOOS, None).await, Err(404), "it is served no longer");
+        assert_eq!(session.request("GET", FOOS, None).await, Err(404), "the kind is no longer served");
         session.create(DEFINITIONS, definition()).await;
-        assert_eq!(session.names(FOOS).await, [""; 0], "nothing of it comes back");
+        assert_eq!(session.names(FOOS).await, [""; 0], "no object is recreated");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependents_of_custom_objects_go_with_their_definition() {
+async fn dependents_of_custom_objects_are_deleted_with_their_definition() {
     let session = Session::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     session.create(DEFINITIONS, definition()).await;
@@ -80,7 +80,7 @@ async fn dependents_of_custom_objects_go_with_their_definition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_of_a_kind_that_is_defined_later_is_looked_up_then() {
+async fn an_owner_is_looked_up_once_its_kind_is_defined() {
     let session = Session::new();
     let maps = "/api/v1/namespaces/default/configmaps";
     let nobody = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "nobody", "uid": "no-uid"}});
@@ -92,7 +92,7 @@ async fn an_owner_of_a_kind_that_is_defined_later_is_looked_up_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_takes_its_custom_objects_with_it() {
+async fn deleting_a_namespace_deletes_its_custom_objects() {
     let session = Session::new();
     session.create(DEFINITIONS, definition()).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
@@ -128,7 +128,7 @@ async fn watches_of_a_kind_end_with_its_definition() {
         types.push(frame["type"].as_str().unwrap().to_owned());
     }
     assert_eq!(types, ["ADDED", "DELETED"]);
-    assert!(clock.now() < before + Duration::from_mins(1), "it did not wait for its timeout");
+    assert!(clock.now() < before + Duration::from_mins(1), "the watch ended before its timeout");
 }
 
 #[tokio::test(start_paused = true)]

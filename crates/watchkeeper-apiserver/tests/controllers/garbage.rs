@@ -12,7 +12,7 @@ fn at(name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependents_follow_their_owner_in_the_background() {
+async fn background_deletion_deletes_dependents_after_their_owner() {
     let session = Session::new();
     let owner = session.create(MAPS, config_map("owner", &[], &[])).await;
     let child = session.create(MAPS, config_map("child", &[reference(&owner, false)], &[])).await;
@@ -27,7 +27,7 @@ async fn dependents_follow_their_owner_in_the_background() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_deleted_in_the_foreground_goes_last() {
+async fn foreground_deletion_removes_the_owner_last() {
     let session = Session::new();
     let owner = session.create(MAPS, config_map("owner", &[], &[])).await;
     session.create(MAPS, config_map("child", &[reference(&owner, true)], &["example.com/keep"])).await;
@@ -39,14 +39,14 @@ async fn an_owner_deleted_in_the_foreground_goes_last() {
         })
         .await;
     session.rest().await;
-    assert!(session.get(&at("owner")).await.is_some(), "it waits for the dependent that blocks it");
+    assert!(session.get(&at("owner")).await.is_some(), "the owner waits for its blocking dependent");
     session.patch(&at("child"), json!({"metadata": {"finalizers": null}})).await;
     session.until_gone(&at("owner")).await;
     assert!(session.get(&at("child")).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphans_stay_without_their_owner() {
+async fn orphaned_dependents_remain_after_their_owner() {
     let session = Session::new();
     let owner = session.create(MAPS, config_map("owner", &[], &[])).await;
     let other = session.create(MAPS, config_map("other", &[], &[])).await;
@@ -62,7 +62,7 @@ async fn orphans_stay_without_their_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namesake_of_the_owner_and_an_owner_elsewhere_are_none() {
+async fn an_owner_with_another_uid_or_namespace_does_not_count() {
     let session = Session::new();
     let first = session.create(MAPS, config_map("owner", &[], &[])).await;
     session.delete(&at("owner"), "Background").await;
@@ -76,7 +76,7 @@ async fn a_namesake_of_the_owner_and_an_owner_elsewhere_are_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_living_owner_only_dangling_references_go() {
+async fn dangling_references_are_removed_while_another_owner_lives() {
     let session = Session::new();
     let node = session
         .create("/api/v1/nodes", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}))
@@ -92,7 +92,7 @@ async fn with_a_living_owner_only_dangling_references_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_of_kinds_nobody_knows_are_left_alone() {
+async fn dependents_of_unknown_kinds_are_kept() {
     let session = Session::new();
     let owner = json!({
         "apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "foo", "uid": "no-uid"},
@@ -103,7 +103,7 @@ async fn owners_of_kinds_nobody_knows_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_of_a_deployment_goes_with_it_in_the_foreground() {
+async fn foreground_deletion_of_a_deployment_deletes_replica_sets_and_pods() {
     let session = Session::new();
     let template = json!({
         "metadata": {"labels": {"app": "web"}},
@@ -135,12 +135,12 @@ async fn everything_of_a_deployment_goes_with_it_in_the_foreground() {
     assert_eq!(
         session.names(sets).await.len() + session.names(pods).await.len(),
         0,
-        "all were gone before it"
+        "all dependents were deleted before the owner"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_that_is_dropped_is_made_up_for() {
+async fn the_garbage_collector_recovers_from_expired_history() {
     let session = Session::with(ApiServer::builder().history(1, std::time::Duration::from_secs(1)).build());
     let mut owners = Vec::new();
     for number in 0..50 {
@@ -156,7 +156,7 @@ async fn history_that_is_dropped_is_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_controllers_nothing_follows_its_owner() {
+async fn without_controllers_dependents_are_not_deleted() {
     let session = Session::with(ApiServer::builder().controllers(false).build());
     let owner = session.create(MAPS, config_map("owner", &[], &[])).await;
     session.create(MAPS, config_map("child", &[reference(&owner, true)], &[])).await;
@@ -166,7 +166,7 @@ async fn without_controllers_nothing_follows_its_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_the_same_every_time() {
+async fn runs_with_one_seed_are_identical() {
     async fn story() -> Vec<Value> {
         let session = Session::with(ApiServer::builder().seed(7).build());
         let owner = session.create(MAPS, config_map("owner", &[], &[])).await;

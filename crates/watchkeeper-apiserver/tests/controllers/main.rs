@@ -2,7 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "helpers of tests: a panic is a failure, and output is shown with it"
+    reason = "test support: a panic fails the test, and output explains it"
 )]
 
 mod definitions;

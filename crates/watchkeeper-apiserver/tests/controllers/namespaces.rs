@@ -16,7 +16,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_server_has_its_namespaces_with_a_service_account_each() {
+async fn a_new_server_has_system_namespaces_with_default_service_accounts() {
     let session = Session::new();
     let names = ["default", "kube-node-lease", "kube-public", "kube-system"];
     assert_eq!(session.names(NAMESPACES).await, names);
@@ -26,11 +26,11 @@ async fn a_new_server_has_its_namespaces_with_a_service_account_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn system_namespaces_are_not_deleted_or_come_back() {
+async fn system_namespaces_are_protected_or_recreated() {
     let session = Session::new();
     for name in ["default", "kube-public", "kube-system"] {
-        let answer = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
-        assert_eq!(answer, Err(403), "{name}");
+        let reply = session.request("DELETE", &format!("{NAMESPACES}/{name}"), None).await;
+        assert_eq!(reply, Err(403), "{name}");
     }
     let path = format!("{NAMESPACES}/kube-node-lease");
     let uid = session.get(&path).await.unwrap()["metadata"]["uid"].clone();
@@ -39,7 +39,7 @@ async fn system_namespaces_are_not_deleted_or_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_namespace_is_active_and_gets_a_service_account_again_and_again() {
+async fn a_new_namespace_is_active_and_its_service_account_is_recreated() {
     let session = Session::new();
     let created = session.create(NAMESPACES, namespace("n")).await;
     assert_eq!(
@@ -54,7 +54,7 @@ async fn a_new_namespace_is_active_and_gets_a_service_account_again_and_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_namespace_takes_everything_with_it() {
+async fn deleting_a_namespace_deletes_all_of_its_objects() {
     let session = Session::new();
     session.create(NAMESPACES, namespace("n")).await;
     for number in 0..150 {
@@ -81,7 +81,7 @@ async fn a_deleted_namespace_takes_everything_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_says_what_keeps_it() {
+async fn a_terminating_namespace_reports_remaining_finalizers() {
     let session = Session::new();
     session.create(NAMESPACES, namespace("n")).await;
     let maps = format!("{NAMESPACES}/n/configmaps");
@@ -110,7 +110,7 @@ async fn a_namespace_says_what_keeps_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_on_a_node_that_does_not_exist_do_not_keep_a_namespace() {
+async fn pods_on_a_missing_node_do_not_block_namespace_deletion() {
     let session = Session::new();
     session.create(NAMESPACES, namespace("n")).await;
     let pod = json!({
@@ -123,7 +123,7 @@ async fn pods_on_a_node_that_does_not_exist_do_not_keep_a_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_controllers_a_namespace_waits_for_its_finalizers_to_be_taken_away() {
+async fn without_controllers_a_namespace_terminates_until_its_finalizers_are_removed() {
     let session = Session::with(ApiServer::builder().controllers(false).build());
     session.create(NAMESPACES, namespace("n")).await;
     session.delete(&format!("{NAMESPACES}/n"), "Background").await;
@@ -136,18 +136,18 @@ async fn without_controllers_a_namespace_waits_for_its_finalizers_to_be_taken_aw
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_shut_down_has_ended_its_controllers() {
+async fn shutdown_stops_the_controllers() {
     let session = Session::new();
     session.create(NAMESPACES, namespace("n")).await;
     session.delete(&format!("{NAMESPACES}/n"), "Background").await;
     session.server.shutdown().await;
     let before = session.get(NAMESPACES).await.unwrap();
     session.rest().await;
-    assert_eq!(session.get(NAMESPACES).await.unwrap(), before, "nobody writes any more");
+    assert_eq!(session.get(NAMESPACES).await.unwrap(), before, "the controllers no longer write");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_a_certificate_publishes_its_authority_in_every_namespace() {
+async fn a_tls_server_publishes_its_ca_in_every_namespace() {
     let session = Session::new();
     let map = format!("{NAMESPACES}/n/configmaps/kube-root-ca.crt");
     session.create(NAMESPACES, namespace("n")).await;

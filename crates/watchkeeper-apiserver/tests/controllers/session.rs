@@ -37,7 +37,7 @@ impl Session {
             .body(body.into_bytes())
             .unwrap();
         match self.client.request::<Value>(request).await {
-            Ok(answer) => Ok(answer),
+            Ok(reply) => Ok(reply),
             Err(Error::Api(status)) => {
                 // Printed if the test fails.
                 println!("{method} {path}: {} {}", status.code, status.message);
@@ -86,7 +86,7 @@ impl Session {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{path} never became what it should be: {:#?}", self.get(path).await);
+        panic!("{path} did not reach the expected state: {:#?}", self.get(path).await);
     }
 
     /// Waits until no object exists at `path`.

@@ -109,13 +109,13 @@ impl<'a> Bits<'a> {
                 let count = self.count();
                 let first = self.value(depth - 1);
                 // Long lists repeat one item, alternating with numbers.
-                (0..count).map(|place| if place % 2 == 1 { json!(place) } else { first.clone() }).collect()
+                (0..count).map(|index| if index % 2 == 1 { json!(index) } else { first.clone() }).collect()
             }
             _ => {
                 let count = self.count().min(200);
                 let mut members = Map::new();
-                for place in 0..count {
-                    let name = if place < 6 { self.word() } else { format!("k{place}") };
+                for index in 0..count {
+                    let name = if index < 6 { self.word() } else { format!("k{index}") };
                     members.insert(name, self.value(depth - 1));
                 }
                 Value::Object(members)
@@ -126,24 +126,24 @@ impl<'a> Bits<'a> {
     /// Mutates a text in some places: bytes are replaced, parts are removed or repeated.
     pub(crate) fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..self.below(6) {
-            let place = self.below(65_536) % bytes.len().max(1);
-            let end = (place + self.below(64)).min(bytes.len());
+            let index = self.below(65_536) % bytes.len().max(1);
+            let end = (index + self.below(64)).min(bytes.len());
             match self.below(5) {
                 0 => {
                     let byte = self.byte();
-                    if let Some(old) = bytes.get_mut(place) {
+                    if let Some(old) = bytes.get_mut(index) {
                         *old = byte;
                     }
                 }
-                1 => drop(bytes.drain(place.min(end)..end)),
+                1 => drop(bytes.drain(index.min(end)..end)),
                 2 => {
-                    let part = bytes.get(place..end).unwrap_or_default().repeat(1 + self.below(600));
+                    let part = bytes.get(index..end).unwrap_or_default().repeat(1 + self.below(600));
                     bytes.splice(end..end, part);
                 }
-                3 => bytes.truncate(place),
+                3 => bytes.truncate(index),
                 _ => {
                     let word = self.word();
-                    bytes.splice(place..place, word.into_bytes());
+                    bytes.splice(index..index, word.into_bytes());
                 }
             }
         }

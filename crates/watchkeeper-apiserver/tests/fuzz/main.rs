@@ -3,9 +3,9 @@
 //! Inputs are generated from random bytes by the same functions that `cargo fuzz` runs (see `fuzz/`). Each target runs for
 //! `WATCHKEEPER_FUZZ_SECONDS` seconds, 2 by default, from the seed `WATCHKEEPER_FUZZ_SEED`. A failure prints the bytes.
 
-#[path = "../api/answer.rs"]
-mod answer;
 mod bits;
+#[path = "../api/response_check.rs"]
+mod response_check;
 mod targets;
 
 use std::{
@@ -80,26 +80,26 @@ fn processor_time() -> Duration {
 }
 
 #[test]
-fn any_body_is_read_or_refused_in_bounded_time_and_memory() {
+fn arbitrary_bodies_are_decoded_or_rejected_in_bounded_time_and_memory() {
     fuzz(Target::Decode);
 }
 
 #[test]
-fn any_patch_is_applied_or_refused_in_bounded_time_and_memory() {
+fn arbitrary_patches_are_applied_or_rejected_in_bounded_time_and_memory() {
     fuzz(Target::Patch);
 }
 
 #[test]
-fn any_selector_is_followed_or_refused_in_bounded_time_and_memory() {
+fn arbitrary_selectors_are_matched_or_rejected_in_bounded_time_and_memory() {
     fuzz(Target::Selectors);
 }
 
 #[test]
-fn any_rule_is_run_or_refused_in_bounded_time_and_memory() {
+fn arbitrary_rules_are_evaluated_or_rejected_in_bounded_time_and_memory() {
     fuzz(Target::Rules);
 }
 
 #[test]
-fn any_schema_is_checked_or_refused_in_bounded_time_and_memory() {
+fn arbitrary_schemas_are_validated_or_rejected_in_bounded_time_and_memory() {
     fuzz(Target::Schemas);
 }

@@ -6,7 +6,7 @@ use http::Request;
 use serde_json::{Map, Value, json};
 use watchkeeper_apiserver::ApiServer;
 
-use crate::{answer, bits::Bits};
+use crate::{bits::Bits, response_check};
 
 /// A part of the server that parses client input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn send(requests: Vec<Request<Vec<u8>>>) {
     runtime.expect("a runtime").block_on(async {
         let server = ApiServer::builder().seed(1).controllers(false).build();
         for request in requests {
-            answer::check(&server, request).await;
+            response_check::check(&server, request).await;
         }
         server.shutdown().await;
     });
@@ -75,8 +75,8 @@ fn decode(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, labels: &l {a: b}}\ndata: {<<: *l, c: \"d\"}\n";
     let mut object = pod();
     for _ in 0..bits.below(4) {
-        let place = bits.pick(&["/metadata", "/spec", "/spec/containers/0", "/metadata/labels"]);
-        if let Some(Value::Object(members)) = object.pointer_mut(place) {
+        let section = bits.pick(&["/metadata", "/spec", "/spec/containers/0", "/metadata/labels"]);
+        if let Some(Value::Object(members)) = object.pointer_mut(section) {
             let name = bits.word();
             let value = bits.value(3);
             members.insert(name, value);
@@ -115,8 +115,8 @@ fn patch(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
                 "application/apply-patch+yaml",
             ]);
             let mut patch = pod();
-            for place in ["/spec/containers/0", "/spec", "/metadata"] {
-                if let Some(Value::Object(members)) = patch.pointer_mut(place) {
+            for section in ["/spec/containers/0", "/spec", "/metadata"] {
+                if let Some(Value::Object(members)) = patch.pointer_mut(section) {
                     let name = bits.word();
                     let value = bits.value(3);
                     members.insert(name, value);
@@ -257,7 +257,7 @@ fn schema_below(bits: &mut Bits<'_>, depth: usize) -> Value {
 
 fn keyword(bits: &mut Bits<'_>, depth: usize) -> (&'static str, Value) {
     match bits.below(10) {
-        0 => ("enum", (0..bits.count()).map(|place| json!(format!("v{place}"))).collect()),
+        0 => ("enum", (0..bits.count()).map(|section| json!(format!("v{section}"))).collect()),
         1 => {
             let patterns = ["^a*$", "(a|b){100}", r"\w{50}", "(", r"\pL{20}", "(a*)*b"];
             ("pattern", bits.pick(&patterns).into())

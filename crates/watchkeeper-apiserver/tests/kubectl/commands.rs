@@ -29,7 +29,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Runs all commands in order. Panics with those that do not do what the list says.
+/// Runs all commands in order. Panics with the commands whose output differs from the list.
 pub(crate) fn run_all(kubectl: &Kubectl) {
     let lines = include_str!("commands.txt").lines();
     let commands: Vec<Command<'_>> = lines

@@ -94,12 +94,12 @@ macro_rules! sessions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_command_of_the_list_does_what_the_list_says() {
+async fn each_listed_kubectl_command_has_the_expected_result() {
     with_secure_server(commands::run_all).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_acts_as_other_users_and_uses_tokens_of_service_accounts() {
+async fn kubectl_impersonates_users_and_uses_service_account_tokens() {
     with_secure_server(|kubectl| {
         let denied = kubectl.fails_with("get pods --as nobody", "");
         assert!(denied.contains("Forbidden") && denied.contains("\"nobody\""), "{denied}");
@@ -223,24 +223,24 @@ sessions! {
         kubectl.ok("create configmap first");
         let mut watching = kubectl.start("get cm --watch --no-headers");
         let mut lines = BufReader::new(watching.stdout.take().expect("piped")).lines();
-        let mut next = || lines.next().expect("the watch goes on").expect("text");
+        let mut next = || lines.next().expect("the watch continues").expect("text");
         assert!(next().starts_with("first"));
         kubectl.ok("create configmap second");
         assert!(next().starts_with("second"));
         kubectl.ok("label cm second a=b");
         assert!(next().starts_with("second"));
-        watching.kill().expect("it runs");
-        watching.wait().expect("it ends");
+        watching.kill().expect("the command is running");
+        watching.wait().expect("the command ends");
 
         kubectl.ok_with("create -f -", DEPLOYMENT);
         let waiting = kubectl.start("wait deploy/web --for=condition=Available --timeout=30s");
         let condition = r#"{"status":{"conditions":[{"type":"Available","status":"True"}]}}"#;
         kubectl.ok(&format!("patch deploy web --subresource=status --type=merge -p {condition}"));
-        let waited = waiting.wait_with_output().expect("it ends");
+        let waited = waiting.wait_with_output().expect("the command ends");
         assert!(String::from_utf8_lossy(&waited.stdout).contains("condition met"));
         let waiting = kubectl.start("wait cm/second --for=delete --timeout=30s");
         kubectl.ok("delete cm second");
-        assert!(waiting.wait_with_output().expect("it ends").status.success());
+        assert!(waiting.wait_with_output().expect("the command ends").status.success());
     };
 
     it_serves_a_proxy: |kubectl| {
@@ -249,8 +249,8 @@ sessions! {
         let announced = lines.next().expect("an announcement").expect("text");
         let address = announced.strip_prefix("Starting to serve on ").expect("an address");
         assert!(kubectl.ok(&format!("get namespaces --server=http://{address}")).contains("kube-system"));
-        proxy.kill().expect("it runs");
-        proxy.wait().expect("it ends");
+        proxy.kill().expect("the command is running");
+        proxy.wait().expect("the command ends");
     };
 
     it_deletes_in_every_cascade_mode: |kubectl| {

@@ -32,7 +32,7 @@ impl Kubectl {
         child.wait_with_output().expect("kubectl runs to its end")
     }
 
-    /// Starts a command that goes on until it is killed, such as `get --watch`, in the folder `files`.
+    /// Starts a command that runs until it is killed, such as `get --watch`, in the folder `files`.
     pub(crate) fn start(&self, line: &str) -> Child {
         Command::new(go_programs().join("kubectl"))
             .args(line.split_whitespace())

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{World, managers};
+use super::{TrackedObject, managers};
 
 fn causes(status: &Value) -> Vec<(&str, &str)> {
     let causes = status["details"]["causes"].as_array().unwrap();
@@ -12,23 +12,23 @@ fn causes(status: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn another_value_for_somebody_elses_field_is_a_conflict() {
-    let mut world = World::config_map();
-    world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
-    let before = world.object.clone();
-    let status = world.apply("b", json!({"data": {"x": "2"}})).unwrap_err().to_status();
+fn changing_a_field_of_another_manager_is_a_conflict() {
+    let mut tracked = TrackedObject::config_map();
+    tracked.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
+    let before = tracked.object.clone();
+    let status = tracked.apply("b", json!({"data": {"x": "2"}})).unwrap_err().to_status();
     assert_eq!((&status["code"], &status["reason"]), (&json!(409), &json!("Conflict")));
     assert_eq!(status["message"], "Apply failed with 1 conflict: conflict with \"a\": .data.x");
     assert_eq!(causes(&status), [(".data.x", "conflict with \"a\"")]);
-    assert_eq!(world.object, before);
+    assert_eq!(tracked.object, before);
 }
 
 #[test]
-fn every_field_and_every_manager_is_named() {
-    let mut world = World::config_map();
-    world.put("u", json!({"data": {"z": "1"}}));
-    world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
-    let status = world.apply("b", json!({"data": {"x": "2", "y": "2", "z": "2"}})).unwrap_err().to_status();
+fn a_conflict_lists_every_field_and_manager() {
+    let mut tracked = TrackedObject::config_map();
+    tracked.put("u", json!({"data": {"z": "1"}}));
+    tracked.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
+    let status = tracked.apply("b", json!({"data": {"x": "2", "y": "2", "z": "2"}})).unwrap_err().to_status();
     assert_eq!(
         status["message"],
         "Apply failed with 3 conflicts: conflicts with \"a\":\n- .data.x\n- .data.y\nconflicts with \"u\" using v1:\n- \
@@ -43,13 +43,13 @@ fn every_field_and_every_manager_is_named() {
 }
 
 #[test]
-fn force_takes_the_field() {
-    let mut world = World::config_map();
-    world.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
-    world.force("b", json!({"data": {"x": "2"}}));
-    assert_eq!(world.content("data"), json!({"x": "2", "y": "1"}));
+fn force_transfers_ownership_of_the_field() {
+    let mut tracked = TrackedObject::config_map();
+    tracked.apply("a", json!({"data": {"x": "1", "y": "1"}})).unwrap();
+    tracked.force("b", json!({"data": {"x": "2"}}));
+    assert_eq!(tracked.content("data"), json!({"x": "2", "y": "1"}));
     assert_eq!(
-        world.managers(),
+        tracked.managers(),
         managers([
             ("a Apply@1", json!({"f:data": {"f:y": {}}})),
             ("b Apply@2", json!({"f:data": {"f:x": {}}}))
@@ -58,57 +58,60 @@ fn force_takes_the_field() {
 }
 
 #[test]
-fn force_leaves_an_updater_the_objects_around_its_fields() {
-    let mut world = World::config_map();
-    world.put("u", json!({"data": {"x": "1"}}));
-    world.force("a", json!({"data": {"x": "2"}}));
+fn force_leaves_an_updater_the_parents_of_its_fields() {
+    let mut tracked = TrackedObject::config_map();
+    tracked.put("u", json!({"data": {"x": "1"}}));
+    tracked.force("a", json!({"data": {"x": "2"}}));
     assert_eq!(
-        world.managers(),
+        tracked.managers(),
         managers([("a Apply@2", json!({"f:data": {"f:x": {}}})), ("u Update@1", json!({"f:data": {}}))])
     );
 }
 
 #[test]
-fn the_same_value_is_shared() {
-    let mut world = World::config_map();
-    world.apply("a", json!({"data": {"x": "1"}})).unwrap();
-    world.apply("b", json!({"data": {"x": "1"}})).unwrap();
+fn applying_an_equal_value_shares_ownership() {
+    let mut tracked = TrackedObject::config_map();
+    tracked.apply("a", json!({"data": {"x": "1"}})).unwrap();
+    tracked.apply("b", json!({"data": {"x": "1"}})).unwrap();
     let fields = json!({"f:data": {"f:x": {}}});
-    assert_eq!(world.managers(), managers([("b Apply", fields.clone()), ("a Apply@1", fields)]));
-    world.apply("a", json!({"data": {"x": "2"}})).unwrap_err();
+    assert_eq!(tracked.managers(), managers([("b Apply", fields.clone()), ("a Apply@1", fields)]));
+    tracked.apply("a", json!({"data": {"x": "2"}})).unwrap_err();
 }
 
 #[test]
 fn atomic_values_conflict_as_a_whole_and_keyed_items_by_member() {
-    let mut world = World::gizmo();
+    let mut tracked = TrackedObject::gizmo();
     let spec = json!({"atom": {"a": "1"}, "items": [{"name": "x", "v": 1}], "plain": ["p"], "tags": ["t"]});
-    world.apply("a", json!({"spec": spec})).unwrap();
-    let refused = |world: &mut World, spec: Value| {
-        let status = world.apply("b", json!({"spec": spec})).unwrap_err().to_status();
+    tracked.apply("a", json!({"spec": spec})).unwrap();
+    let refused = |tracked: &mut TrackedObject, spec: Value| {
+        let status = tracked.apply("b", json!({"spec": spec})).unwrap_err().to_status();
         causes(&status).into_iter().map(|(field, _)| field.to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(refused(&mut world, json!({"items": [{"name": "x", "v": 3}]})), [".spec.items[name=\"x\"].v"]);
     assert_eq!(
-        refused(&mut world, json!({"atom": {"b": "1"}, "plain": ["q"]})),
+        refused(&mut tracked, json!({"items": [{"name": "x", "v": 3}]})),
+        [".spec.items[name=\"x\"].v"]
+    );
+    assert_eq!(
+        refused(&mut tracked, json!({"atom": {"b": "1"}, "plain": ["q"]})),
         [".spec.atom", ".spec.plain"]
     );
-    world
+    tracked
         .apply("b", json!({"spec": {"items": [{"name": "x", "w": 1}, {"name": "y"}], "tags": ["t", "u"]}}))
         .unwrap();
-    assert_eq!(world.content("spec")["items"], json!([{"name": "x", "v": 1, "w": 1}, {"name": "y"}]));
+    assert_eq!(tracked.content("spec")["items"], json!([{"name": "x", "v": 1, "w": 1}, {"name": "y"}]));
 }
 
 #[test]
-fn configurations_of_another_kind_or_with_managers_are_bad_requests() {
-    let mut world = World::config_map();
-    let managed = world.apply("a", json!({"metadata": {"managedFields": []}})).unwrap_err();
+fn applied_configurations_of_another_kind_or_with_managed_fields_are_bad_requests() {
+    let mut tracked = TrackedObject::config_map();
+    let managed = tracked.apply("a", json!({"metadata": {"managedFields": []}})).unwrap_err();
     assert_eq!((managed.code, &*managed.message), (400, "metadata.managedFields must be nil"));
-    world.apply("a", json!({"metadata": {"managedFields": null}})).unwrap();
+    tracked.apply("a", json!({"metadata": {"managedFields": null}})).unwrap();
 
-    world.gvk.kind = "Secret".into();
-    let config = world.with_identity(json!({}));
-    world.gvk.kind = "ConfigMap".into();
-    let subject = super::Subject::new(&world.gvk, &world.ty, &super::OneVersion);
+    tracked.gvk.kind = "Secret".into();
+    let config = tracked.with_identity(json!({}));
+    tracked.gvk.kind = "ConfigMap".into();
+    let subject = super::WriteTarget::new(&tracked.gvk, &tracked.ty, &super::OneVersion);
     let manager = super::Manager { name: "a", now: jiff::Timestamp::UNIX_EPOCH };
     for (config, message) in [
         (config, "invalid object type: /v1, Kind=Secret"),
@@ -121,7 +124,7 @@ fn configurations_of_another_kind_or_with_managers_are_bad_requests() {
 }
 
 #[test]
-fn configurations_that_do_not_fit_their_type_are_refused_with_their_paths() {
+fn applied_configurations_that_violate_the_schema_are_rejected_with_paths() {
     let cases = [
         (json!({"spce": {}}), ".spce: field not declared in schema"),
         (json!({"spec": {"tags": ["a", "a"]}}), ".spec.tags: duplicate entries for key [=\"a\"]"),
@@ -155,7 +158,7 @@ fn configurations_that_do_not_fit_their_type_are_refused_with_their_paths() {
         ),
     ];
     for (config, expected) in cases {
-        let status = World::gizmo().apply("a", config).unwrap_err().to_status();
+        let status = TrackedObject::gizmo().apply("a", config).unwrap_err().to_status();
         let expected =
             format!("failed to create typed patch object (/a; example.com/v1, Kind=Gizmo): {expected}");
         assert_eq!((&status["code"], &status["message"]), (&json!(500), &json!(expected)));

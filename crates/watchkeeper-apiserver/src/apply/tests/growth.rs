@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::{
     path::PathElement,
-    set::{FieldSet, Node},
+    set::{FieldSet, SetNode},
     walk::owned,
 };
 use crate::{complexity::assert_linear, schema::TypeRef};
@@ -13,14 +13,14 @@ use crate::{complexity::assert_linear, schema::TypeRef};
 fn every_second(count: usize, first: usize) -> FieldSet {
     let mut set = FieldSet::default();
     for number in (first..count * 2).step_by(2) {
-        let node = Node { is_member: true, below: FieldSet::default() };
+        let node = SetNode { is_member: true, below: FieldSet::default() };
         set.join_node(PathElement::field(&format!("k{number:07}")), node);
     }
     set
 }
 
 #[test]
-fn field_sets_of_lists_in_any_order_are_made_in_linear_time() {
+fn field_sets_of_lists_are_built_in_linear_time_in_any_item_order() {
     let list = |count: usize| {
         let mut ports: Vec<Value> =
             (1..=count).map(|port| json!({"containerPort": port, "protocol": "TCP"})).collect();

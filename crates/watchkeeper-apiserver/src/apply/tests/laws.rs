@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::World;
+use super::TrackedObject;
 use crate::apply::{
     codec,
     path::same,
-    walk::{Changes, Emptied, compare, merge, owned, remove},
+    walk::{Changes, EmptiedMember, compare, merge, owned, remove},
 };
 
 /// Generates specs of a gizmo. Mergeable lists and objects are not empty: an empty one that is applied over a full one is
@@ -67,31 +67,31 @@ pub(super) fn spec() -> impl Strategy<Value = Value> {
 
 /// Generates writes: the manager, whether the write is an apply, and the object.
 fn writes() -> impl Strategy<Value = Vec<(&'static str, bool, Value)>> {
-    let who = prop_oneof![Just("a"), Just("b"), Just("c")];
-    proptest::collection::vec((who, any::<bool>(), spec()), 1..6)
+    let manager = prop_oneof![Just("a"), Just("b"), Just("c")];
+    proptest::collection::vec((manager, any::<bool>(), spec()), 1..6)
 }
 
-fn after(writes: Vec<(&'static str, bool, Value)>) -> World {
-    let mut world = World::gizmo();
-    for (who, is_apply, spec) in writes {
+fn after(writes: Vec<(&'static str, bool, Value)>) -> TrackedObject {
+    let mut tracked = TrackedObject::gizmo();
+    for (manager, is_apply, spec) in writes {
         if is_apply {
-            world.force(who, json!({"spec": spec}));
+            tracked.force(manager, json!({"spec": spec}));
         } else {
-            world.put(who, json!({"spec": spec}));
+            tracked.put(manager, json!({"spec": spec}));
         }
     }
-    world
+    tracked
 }
 
 fn object(spec: &Value) -> Value {
-    World::gizmo().with_identity(json!({"spec": spec}))
+    TrackedObject::gizmo().with_identity(json!({"spec": spec}))
 }
 
 /// Returns a configuration with the members of a spec at even, or odd, indexes only.
 fn half(spec: &Value, is_even: bool) -> Value {
     let names = ["atom", "free", "items", "nested", "plain", "size", "tags"];
     let is_mine = |name: &str| {
-        names.iter().position(|other| *other == name).is_some_and(|place| (place % 2 == 0) == is_even)
+        names.iter().position(|other| *other == name).is_some_and(|index| (index % 2 == 0) == is_even)
     };
     let members: Map<String, Value> = spec
         .as_object()
@@ -107,78 +107,78 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn applying_twice_is_applying_once(writes in writes(), spec in spec()) {
-        let mut world = after(writes);
-        let once = world.force("a", json!({"spec": spec.clone()})).clone();
-        let twice = world.force("a", json!({"spec": spec})).clone();
+    fn applying_is_idempotent(writes in writes(), spec in spec()) {
+        let mut tracked = after(writes);
+        let once = tracked.force("a", json!({"spec": spec.clone()})).clone();
+        let twice = tracked.force("a", json!({"spec": spec})).clone();
         prop_assert_eq!(once, twice);
     }
 
     #[test]
-    fn what_was_forced_can_be_applied_without_force(writes in writes(), spec in spec()) {
-        let mut world = after(writes);
-        let forced = world.force("a", json!({"spec": spec.clone()})).clone();
-        prop_assert_eq!(world.apply("a", json!({"spec": spec})).unwrap(), &forced);
+    fn a_forced_configuration_can_be_applied_again_without_force(writes in writes(), spec in spec()) {
+        let mut tracked = after(writes);
+        let forced = tracked.force("a", json!({"spec": spec.clone()})).clone();
+        prop_assert_eq!(tracked.apply("a", json!({"spec": spec})).unwrap(), &forced);
     }
 
     #[test]
     fn managers_of_different_fields_never_conflict(left in spec(), right in spec(), later in spec()) {
-        let mut world = World::gizmo();
-        world.apply("a", half(&left, true)).unwrap();
-        world.apply("b", half(&right, false)).unwrap();
-        world.apply("a", half(&later, true)).unwrap();
-        world.apply("b", half(&right, false)).unwrap();
+        let mut tracked = TrackedObject::gizmo();
+        tracked.apply("a", half(&left, true)).unwrap();
+        tracked.apply("b", half(&right, false)).unwrap();
+        tracked.apply("a", half(&later, true)).unwrap();
+        tracked.apply("b", half(&right, false)).unwrap();
     }
 
     #[test]
-    fn everything_managed_is_there_or_was_emptied_by_an_apply(writes in writes()) {
-        let world = after(writes);
-        let object = world.object.clone().unwrap();
+    fn every_managed_field_exists_or_was_emptied_by_an_apply(writes in writes()) {
+        let tracked = after(writes);
+        let object = tracked.object.clone().unwrap();
         // Compared with nothing, every path of the object is added.
-        let there = compare(None, Some(&object), &world.ty).unwrap().added;
-        for (who, fields) in world.managers() {
+        let there = compare(None, Some(&object), &tracked.ty).unwrap().added;
+        for (manager, fields) in tracked.managers() {
             let mut missing = codec::decode(&fields).unwrap();
             missing.subtract(&there);
             let mut missing: Vec<_> = missing.paths().iter().map(ToString::to_string).collect();
-            if who.contains(" Update") {
+            if manager.contains(" Update") {
                 missing.retain(|path| !matches!(&**path, ".spec" | ".spec.nested" | ".spec.items" | ".spec.tags"));
                 missing.retain(|path| !path.starts_with(".spec.free"));
             }
-            prop_assert!(missing.is_empty(), "{} manages {:?} in {}", who, missing, object);
+            prop_assert!(missing.is_empty(), "{} manages {:?} in {}", manager, missing, object);
         }
     }
 
     #[test]
-    fn everything_that_was_applied_is_in_the_object(writes in writes(), spec in spec()) {
-        let mut world = after(writes);
+    fn the_object_contains_every_applied_field(writes in writes(), spec in spec()) {
+        let mut tracked = after(writes);
         let config = object(&spec);
-        let applied = world.force("a", json!({"spec": spec})).clone();
-        let again = merge(&applied, &config, &world.ty).unwrap();
+        let applied = tracked.force("a", json!({"spec": spec})).clone();
+        let again = merge(&applied, &config, &tracked.ty).unwrap();
         prop_assert!(same(&again, &applied), "{config} is not in {applied}");
     }
 
     #[test]
-    fn an_object_differs_from_itself_in_nothing(spec in spec()) {
-        let (object, ty) = (object(&spec), World::gizmo().ty);
+    fn comparing_an_object_with_itself_finds_no_difference(spec in spec()) {
+        let (object, ty) = (object(&spec), TrackedObject::gizmo().ty);
         prop_assert_eq!(compare(Some(&object), Some(&object), &ty).unwrap(), Changes::default());
         prop_assert!(same(&merge(&object, &object, &ty).unwrap(), &object));
     }
 
     #[test]
-    fn differences_are_the_same_both_ways(left in spec(), right in spec()) {
-        let (left, right, ty) = (object(&left), object(&right), World::gizmo().ty);
+    fn comparison_is_symmetric(left in spec(), right in spec()) {
+        let (left, right, ty) = (object(&left), object(&right), TrackedObject::gizmo().ty);
         let there = compare(Some(&left), Some(&right), &ty).unwrap();
         let back = compare(Some(&right), Some(&left), &ty).unwrap();
         prop_assert_eq!((there.added, there.removed, there.modified), (back.removed, back.added, back.modified));
     }
 
     #[test]
-    fn removing_all_that_is_owned_leaves_nothing(spec in spec()) {
-        let ty = World::gizmo().ty;
+    fn removing_every_owned_field_leaves_an_empty_object(spec in spec()) {
+        let ty = TrackedObject::gizmo().ty;
         let object = object(&spec);
         let all = owned(&object, &ty).unwrap().with_structs(Some(&ty));
         // Empty lists of items have no manager, and stay where nothing around them is removed.
-        let left = remove(&object, &all, &ty, Emptied::Gone);
+        let left = remove(&object, &all, &ty, EmptiedMember::Removed);
         prop_assert!(left.is_none_or(|left| left.get("spec").is_none_or(|spec| spec.as_object().unwrap().values().all(|value| value.as_array().is_some_and(Vec::is_empty)))));
     }
 }

@@ -16,12 +16,12 @@ mod versions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Manager, OneVersion, Subject, Versions, mask::Mask, track_update};
+use super::{Manager, OneVersion, Versions, WriteTarget, mask::Mask, track_update};
 use crate::{kinds::GroupVersionKind, schema::TypeRef, status::ApiError};
 
 /// An object with a sequence of writes, one second apart.
 #[derive(Debug)]
-struct World {
+struct TrackedObject {
     gvk: GroupVersionKind,
     ty: TypeRef,
     object: Option<Value>,
@@ -30,7 +30,7 @@ struct World {
     has_fixed_type: bool,
 }
 
-impl World {
+impl TrackedObject {
     fn new(api_version: &str, kind: &str, ty: TypeRef) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
@@ -67,12 +67,12 @@ impl World {
         &mut self,
         part: (&str, Mask),
         versions: &dyn Versions,
-        write: impl FnOnce(Option<&Value>, &Subject<'_>, Timestamp) -> Result<Value, ApiError>,
+        write: impl FnOnce(Option<&Value>, &WriteTarget<'_>, Timestamp) -> Result<Value, ApiError>,
     ) -> Result<&Value, ApiError> {
         let now = self.now();
-        let subject = Subject {
+        let subject = WriteTarget {
             has_fixed_type: self.has_fixed_type,
-            ..Subject::new(&self.gvk, &self.ty, versions).through(part.0, part.1)
+            ..WriteTarget::new(&self.gvk, &self.ty, versions).through(part.0, part.1)
         };
         let mut object = write(self.object.as_ref(), &subject, now)?;
         object["metadata"]["uid"] = json!("u");
@@ -129,14 +129,14 @@ impl World {
                 let at =
                     time.map(|time| format!("@{}", time.as_second() - 1_700_000_000)).unwrap_or_default();
                 let through = if text("subresource").is_empty() { "" } else { "/" };
-                let who =
+                let manager =
                     format!("{}{through}{} {}{at}", text("manager"), text("subresource"), text("operation"));
-                (who, entry["fieldsV1"].clone())
+                (manager, entry["fieldsV1"].clone())
             })
             .collect()
     }
 }
 
 fn managers<const N: usize>(expected: [(&str, Value); N]) -> Vec<(String, Value)> {
-    expected.into_iter().map(|(who, fields)| (who.to_owned(), fields)).collect()
+    expected.into_iter().map(|(manager, fields)| (manager.to_owned(), fields)).collect()
 }

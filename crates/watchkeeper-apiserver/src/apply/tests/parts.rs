@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{OneVersion, World, managers};
+use super::{OneVersion, TrackedObject, managers};
 use crate::{
     apply::{
         Manager, Mask,
@@ -18,12 +18,12 @@ fn mask(group: &str, kind: &str, is_custom: bool, part: Part<'_>) -> Mask {
     Mask::of(&gvk, is_custom, true, part)
 }
 
-fn put_through(world: &mut World, part: Part<'_>, is_custom: bool, name: &str, patch: Value) {
-    let mask = mask(&world.gvk.group, &world.gvk.kind, is_custom, part);
+fn put_through(tracked: &mut TrackedObject, part: Part<'_>, is_custom: bool, name: &str, patch: Value) {
+    let mask = mask(&tracked.gvk.group, &tracked.gvk.kind, is_custom, part);
     let subresource = if let Part::Subresource(name) = part { name } else { "" };
-    let mut object = crate::patch::merge(world.object.as_ref().unwrap_or(&Value::Null), patch);
-    object = world.with_identity(object);
-    let written = world.write((subresource, mask), &OneVersion, |live, subject, now| {
+    let mut object = crate::patch::merge(tracked.object.as_ref().unwrap_or(&Value::Null), patch);
+    object = tracked.with_identity(object);
+    let written = tracked.write((subresource, mask), &OneVersion, |live, subject, now| {
         track_update(live, &mut object, subject, &Manager { name, now });
         Ok(object)
     });
@@ -31,37 +31,37 @@ fn put_through(world: &mut World, part: Part<'_>, is_custom: bool, name: &str, p
 }
 
 #[test]
-fn a_status_is_managed_through_its_subresource_and_the_rest_is_not() {
-    let mut world = World::deployment();
+fn the_status_subresource_manages_only_the_status() {
+    let mut tracked = TrackedObject::deployment();
     let both =
         json!({"metadata": {"labels": {"l": "1"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
-    put_through(&mut world, Part::Main, false, "u", both);
-    assert_eq!(world.managers()[0].1.get("f:status"), None);
+    put_through(&mut tracked, Part::Main, false, "u", both);
+    assert_eq!(tracked.managers()[0].1.get("f:status"), None);
     let both = json!({"metadata": {"labels": {"m": "1"}, "annotations": {"n": "1"}},
         "spec": {"replicas": 2}, "status": {"replicas": 2}});
-    put_through(&mut world, Part::Subresource("status"), false, "ctl", both);
+    put_through(&mut tracked, Part::Subresource("status"), false, "ctl", both);
     let fields =
         json!({"f:metadata": {"f:annotations": {".": {}, "f:n": {}}}, "f:status": {"f:replicas": {}}});
-    assert_eq!(world.managers()[1], ("ctl/status Update@2".to_owned(), fields));
+    assert_eq!(tracked.managers()[1], ("ctl/status Update@2".to_owned(), fields));
 }
 
 #[test]
 fn managers_sent_through_a_subresource_are_ignored() {
-    let mut world = World::deployment();
-    put_through(&mut world, Part::Main, false, "u", json!({"spec": {"replicas": 1}}));
-    let before = world.managers();
+    let mut tracked = TrackedObject::deployment();
+    put_through(&mut tracked, Part::Main, false, "u", json!({"spec": {"replicas": 1}}));
+    let before = tracked.managers();
     let reset = json!({"metadata": {"managedFields": []}});
-    put_through(&mut world, Part::Subresource("status"), false, "u", reset);
-    assert_eq!(world.managers(), before);
+    put_through(&mut tracked, Part::Subresource("status"), false, "u", reset);
+    assert_eq!(tracked.managers(), before);
 }
 
 #[test]
 fn a_status_can_be_applied() {
-    let mut world = World::gizmo();
-    world.apply("a", json!({"spec": {"size": 1}})).unwrap();
-    let config = world.with_identity(json!({"metadata": {"labels": {"l": "1"}}, "status": {"s": 1}}));
+    let mut tracked = TrackedObject::gizmo();
+    tracked.apply("a", json!({"spec": {"size": 1}})).unwrap();
+    let config = tracked.with_identity(json!({"metadata": {"labels": {"l": "1"}}, "status": {"s": 1}}));
     let mask = mask("example.com", "Gizmo", true, Part::Subresource("status"));
-    world
+    tracked
         .write(("status", mask), &OneVersion, |live, subject, now| {
             crate::apply::apply(live, &config, subject, &Manager { name: "ctl", now }, false)
         })
@@ -70,11 +70,11 @@ fn a_status_can_be_applied() {
         ("a Apply@1", json!({"f:spec": {"f:size": {}}})),
         ("ctl/status Apply@2", json!({"f:status": {"f:s": {}}})),
     ];
-    assert_eq!(world.managers(), managers(expected));
+    assert_eq!(tracked.managers(), managers(expected));
 }
 
 #[test]
-fn pods_are_resized_through_members_of_their_containers_only() {
+fn the_resize_subresource_manages_only_container_fields() {
     let mut set = crate::apply::codec::decode(&json!({"f:spec": {
         "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:resources": {"f:limits": {}}}},
         "f:nodeName": {},
@@ -86,11 +86,11 @@ fn pods_are_resized_through_members_of_their_containers_only() {
 }
 
 #[test]
-fn whoever_scales_manages_the_replicas_of_the_object() {
+fn scaling_records_the_client_as_manager_of_replicas() {
     let paths = ReplicasPaths::default().with("apps/v1", Some(&["spec", "replicas"]));
-    let mut world = World::deployment();
-    world.apply("a", json!({"spec": {"replicas": 1, "selector": {}}})).unwrap();
-    let entries = world.content("metadata")["managedFields"].clone();
+    let mut tracked = TrackedObject::deployment();
+    tracked.apply("a", json!({"spec": {"replicas": 1, "selector": {}}})).unwrap();
+    let entries = tracked.content("metadata")["managedFields"].clone();
     let scale = to_scale(Some(&entries), &paths).unwrap().unwrap();
     assert_eq!(scale[0]["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
     assert_eq!(scale[0]["apiVersion"], "autoscaling/v1");
@@ -105,7 +105,7 @@ fn whoever_scales_manages_the_replicas_of_the_object() {
 }
 
 #[test]
-fn a_manager_is_named_by_the_request_or_by_the_program() {
+fn the_manager_name_is_the_field_manager_or_the_user_agent() {
     assert_eq!(manager_name("m", "kubectl/v1"), "m");
     assert_eq!(manager_name("", "kubectl/v1.37 (linux)"), "kubectl");
     assert_eq!(manager_name("", "a\u{1}b/x"), "ab");
@@ -114,7 +114,7 @@ fn a_manager_is_named_by_the_request_or_by_the_program() {
 }
 
 #[test]
-fn options_of_a_patch_are_checked() {
+fn patch_options_are_validated() {
     let kinds = |name: &str, force, is_apply| {
         let errors = check_patch(name, force, is_apply);
         errors.into_iter().map(|error| (error.kind, error.path)).collect::<Vec<_>>()
@@ -128,11 +128,11 @@ fn options_of_a_patch_are_checked() {
 }
 
 #[test]
-fn live_managers_that_cannot_be_read_refuse_an_apply() {
-    let mut world = World::config_map();
-    world.put("u", json!({"data": {"k": "1"}}));
-    world.object.as_mut().unwrap()["metadata"]["managedFields"][0]["operation"] = json!("Bogus");
-    let error = world.apply("a", json!({})).unwrap_err();
+fn an_apply_fails_when_stored_managed_fields_are_malformed() {
+    let mut tracked = TrackedObject::config_map();
+    tracked.put("u", json!({"data": {"k": "1"}}));
+    tracked.object.as_mut().unwrap()["metadata"]["managedFields"][0]["operation"] = json!("Bogus");
+    let error = tracked.apply("a", json!({})).unwrap_err();
     assert_eq!((error.code, error.reason), (500, ""));
     assert_eq!(error.message, "failed to decode managed fields: operation must be `Apply` or `Update`");
 }

@@ -3,12 +3,12 @@ use serde_json::json;
 
 use crate::apply::{
     codec::{decode, encode},
-    path::{PathElement, Token},
+    path::{OrderedValue, PathElement},
     set::FieldSet,
 };
 
 #[test]
-fn steps_are_read_and_written_as_they_are_on_the_wire() {
+fn path_elements_round_trip_through_their_wire_format() {
     for text in [
         "f:name",
         "f:",
@@ -36,16 +36,19 @@ fn steps_are_read_and_written_as_they_are_on_the_wire() {
 }
 
 #[test]
-fn the_same_number_is_the_same_value_however_it_is_written() {
-    assert_eq!(Token(json!(1)), Token(json!(1.0)));
-    assert!(Token(json!(1)) < Token(json!(1.5)));
-    assert!(Token(json!(-2)) < Token(json!(-1.5)));
-    assert!(Token(json!(9_007_199_254_740_993_i64)) > Token(json!(9_007_199_254_740_992.0)));
-    assert!(Token(json!(1)) < Token(json!("1")) && Token(json!("z")) < Token(json!(true)));
+fn equal_numbers_are_equal_values_in_any_notation() {
+    assert_eq!(OrderedValue(json!(1)), OrderedValue(json!(1.0)));
+    assert!(OrderedValue(json!(1)) < OrderedValue(json!(1.5)));
+    assert!(OrderedValue(json!(-2)) < OrderedValue(json!(-1.5)));
+    assert!(OrderedValue(json!(9_007_199_254_740_993_i64)) > OrderedValue(json!(9_007_199_254_740_992.0)));
+    assert!(
+        OrderedValue(json!(1)) < OrderedValue(json!("1"))
+            && OrderedValue(json!("z")) < OrderedValue(json!(true))
+    );
 }
 
 #[test]
-fn a_set_says_which_of_two_nested_paths_are_in_it() {
+fn a_set_distinguishes_a_path_from_its_parent() {
     let set = decode(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {"f:d": {}}})).unwrap();
     let path = |names: &[&str]| names.iter().map(|name| PathElement::field(name)).collect::<Vec<_>>();
     assert!(set.has(&path(&["a"])) && set.has(&path(&["a", "b"])) && set.has(&path(&["c", "d"])));
@@ -56,9 +59,9 @@ fn a_set_says_which_of_two_nested_paths_are_in_it() {
 
 fn element() -> impl Strategy<Value = PathElement> {
     let scalar = prop_oneof![
-        any::<i8>().prop_map(|number| Token(json!(number))),
-        "[a-c<\"]{0,2}".prop_map(|text| Token(json!(text))),
-        any::<bool>().prop_map(|truth| Token(json!(truth))),
+        any::<i8>().prop_map(|number| OrderedValue(json!(number))),
+        "[a-c<\"]{0,2}".prop_map(|text| OrderedValue(json!(text))),
+        any::<bool>().prop_map(|truth| OrderedValue(json!(truth))),
     ];
     prop_oneof![
         4 => "[a-d]{1,2}".prop_map(|name| PathElement::field(&name)),
@@ -83,14 +86,14 @@ fn set_of(paths: &[Vec<PathElement>]) -> FieldSet {
 
 proptest! {
     #[test]
-    fn a_set_survives_being_written_and_read(paths in paths()) {
+    fn field_sets_round_trip(paths in paths()) {
         let set = set_of(&paths);
         prop_assert_eq!(&decode(&encode(&set)).unwrap(), &set);
         prop_assert!(paths.iter().all(|path| set.has(path)));
     }
 
     #[test]
-    fn sets_are_sets(left in paths(), right in paths()) {
+    fn union_difference_and_intersection_obey_set_laws(left in paths(), right in paths()) {
         let (a, b) = (set_of(&left), set_of(&right));
         let mut both = a.clone();
         both.join(b.clone());
@@ -110,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn subtracting_below_takes_everything_below(left in paths(), right in paths()) {
+    fn subtract_below_removes_every_path_under_a_member(left in paths(), right in paths()) {
         let (mut a, b) = (set_of(&left), set_of(&right));
         let before = a.clone();
         a.subtract_below(&b);
@@ -121,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_read_as_fields_is_read_or_refused(text in "[a-z:{}\"0-9.]{0,12}") {
+    fn decoding_arbitrary_fields_does_not_panic(text in "[a-z:{}\"0-9.]{0,12}") {
         let _ = decode(&json!({text: {}}));
     }
 }

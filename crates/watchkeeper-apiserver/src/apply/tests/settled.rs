@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Manager, OneVersion, Subject, World, laws::spec};
-use crate::apply::{settled::renewed, track::Comparisons};
+use super::{Manager, OneVersion, TrackedObject, WriteTarget, laws::spec};
+use crate::apply::{settled::fast_update, track::Comparisons};
 
 /// A write of a sequence.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ enum Write {
 }
 
 fn write() -> impl Strategy<Value = (&'static str, Write)> {
-    let who = prop_oneof![3 => Just("a"), 1 => Just("b"), 1 => Just("c")];
+    let manager = prop_oneof![3 => Just("a"), 1 => Just("b"), 1 => Just("c")];
     let what = prop_oneof![
         1 => spec().prop_map(Write::Apply),
         1 => spec().prop_map(Write::Put),
@@ -35,14 +35,14 @@ fn write() -> impl Strategy<Value = (&'static str, Write)> {
         2 => (0_u8..3).prop_map(Write::Label),
         1 => Just(Write::Reset),
     ];
-    (who, what)
+    (manager, what)
 }
 
-fn follow(world: &mut World, who: &str, write: &Write) {
-    let mut object = world.object.clone().unwrap_or_else(|| json!({"spec": {}}));
+fn follow(tracked: &mut TrackedObject, manager: &str, write: &Write) {
+    let mut object = tracked.object.clone().unwrap_or_else(|| json!({"spec": {}}));
     match write {
         Write::Apply(spec) => {
-            world.force(who, json!({"spec": spec}));
+            tracked.force(manager, json!({"spec": spec}));
             return;
         }
         Write::Put(spec) => object = json!({"spec": spec}),
@@ -52,68 +52,69 @@ fn follow(world: &mut World, who: &str, write: &Write) {
         Write::Label(value) => object["metadata"]["labels"] = json!({"a": value.to_string()}),
         Write::Reset => object["metadata"]["managedFields"] = json!([{}]),
     }
-    world.put(who, object);
+    tracked.put(manager, object);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_short_way_ends_where_the_long_one_does(
+    fn the_fast_path_produces_the_same_object_as_the_full_update(
         history in proptest::collection::vec(write(), 1..16),
     ) {
-        let mut short = World::gizmo();
-        let mut long = World { has_fixed_type: false, ..World::gizmo() };
-        for (who, write) in &history {
-            follow(&mut short, who, write);
-            follow(&mut long, who, write);
-            prop_assert_eq!(&short.object, &long.object, "after {:?} by {}", write, who);
+        let mut short = TrackedObject::gizmo();
+        let mut long = TrackedObject { has_fixed_type: false, ..TrackedObject::gizmo() };
+        for (manager, write) in &history {
+            follow(&mut short, manager, write);
+            follow(&mut long, manager, write);
+            prop_assert_eq!(&short.object, &long.object, "after {:?} by {}", write, manager);
         }
     }
 }
 
-/// Returns whether a PUT of `new` by `who` takes the fast path.
-fn is_settled(world: &mut World, who: &str, new: &Value) -> bool {
-    let live = world.object.clone().unwrap();
-    let now = world.now();
+/// Returns whether a PUT of `new` by `manager` takes the fast path.
+fn is_settled(tracked: &mut TrackedObject, manager: &str, new: &Value) -> bool {
+    let live = tracked.object.clone().unwrap();
+    let now = tracked.now();
     let mut new = new.clone();
     let mut given = new["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
-    let subject = Subject { has_fixed_type: true, ..Subject::new(&world.gvk, &world.ty, &OneVersion) };
+    let subject =
+        WriteTarget { has_fixed_type: true, ..WriteTarget::new(&tracked.gvk, &tracked.ty, &OneVersion) };
     let mut comparisons = Comparisons::new(Some(&live), &new, &subject);
     let changes = comparisons.at(&subject.api_version).unwrap().unwrap();
     let before = &live["metadata"]["managedFields"];
-    renewed(before, &mut given, changes, &subject, &Manager { name: who, now }).is_some()
+    fast_update(before, &mut given, changes, &subject, &Manager { name: manager, now }).is_some()
 }
 
 #[test]
-fn the_short_way_is_for_whoever_changes_what_is_its_own() {
-    let mut world = World::gizmo();
-    world.put("a", json!({"spec": {"size": 1, "plain": "x"}}));
-    let mut resized = world.object.clone().unwrap();
+fn the_fast_path_applies_to_changes_of_own_fields_only() {
+    let mut tracked = TrackedObject::gizmo();
+    tracked.put("a", json!({"spec": {"size": 1, "plain": "x"}}));
+    let mut resized = tracked.object.clone().unwrap();
     resized["spec"]["size"] = json!(2);
-    assert!(is_settled(&mut world, "a", &resized), "its own field");
-    assert!(!is_settled(&mut world, "b", &resized), "somebody else's");
+    assert!(is_settled(&mut tracked, "a", &resized), "own field");
+    assert!(!is_settled(&mut tracked, "b", &resized), "a field of another manager");
 
     let mut without = resized.clone();
     without["metadata"].as_object_mut().unwrap().remove("managedFields");
-    assert!(is_settled(&mut world, "a", &without), "managers that were not sent stay");
+    assert!(is_settled(&mut tracked, "a", &without), "omitted managers are kept");
     without["metadata"]["managedFields"] = json!([]);
-    assert!(!is_settled(&mut world, "a", &without), "managers that are to be forgotten do not");
+    assert!(!is_settled(&mut tracked, "a", &without), "an empty list resets the managers");
 
     let mut smaller = resized.clone();
     smaller["spec"].as_object_mut().unwrap().remove("plain");
-    assert!(!is_settled(&mut world, "a", &smaller), "a field that went away is nobody's any more");
+    assert!(!is_settled(&mut tracked, "a", &smaller), "a removed field has no manager");
     let mut larger = resized;
     larger["spec"]["tags"] = json!(["t"]);
-    assert!(!is_settled(&mut world, "a", &larger), "a field that is new gets its first manager");
+    assert!(!is_settled(&mut tracked, "a", &larger), "a field that is new gets its first manager");
 }
 
 #[test]
-fn managers_are_listed_by_time_after_it() {
-    let mut world = World::gizmo();
-    world.put("a", json!({"spec": {"size": 1}}));
-    world.patch("b", json!({"spec": {"plain": "x"}}));
-    world.patch("a", json!({"spec": {"size": 2}}));
-    let who: Vec<_> = world.managers().into_iter().map(|(who, _)| who).collect();
-    assert_eq!(who, ["b Update@2", "a Update@3"]);
+fn the_fast_path_keeps_managers_ordered_by_time() {
+    let mut tracked = TrackedObject::gizmo();
+    tracked.put("a", json!({"spec": {"size": 1}}));
+    tracked.patch("b", json!({"spec": {"plain": "x"}}));
+    tracked.patch("a", json!({"spec": {"size": 2}}));
+    let manager: Vec<_> = tracked.managers().into_iter().map(|(manager, _)| manager).collect();
+    assert_eq!(manager, ["b Update@2", "a Update@3"]);
 }

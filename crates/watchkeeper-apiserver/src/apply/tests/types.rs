@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::schema::{
-    Empty, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId, TypeRef,
+    EmptyEncoding, Field, MapKey, PatchStrategy, Scalar, Schemas, Shape, Struct, Topology, Type, TypeId,
+    TypeRef,
 };
 
 /// Returns the type of a schema: `properties`, `items` and the extensions of Kubernetes; `name` names it.
@@ -75,10 +76,12 @@ fn add_struct(schemas: &mut Schemas, schema: &Value) -> Shape {
                 },
                 proto: None,
                 empty: match (member.get("default"), required.iter().any(|required| required == name)) {
-                    (Some(Value::Object(_)), _) => Empty::Zero,
-                    (_, true) if matches!(member["type"].as_str(), Some("array" | "object")) => Empty::Null,
-                    (_, true) => Empty::Zero,
-                    (_, false) => Empty::AsGiven,
+                    (Some(Value::Object(_)), _) => EmptyEncoding::Zero,
+                    (_, true) if matches!(member["type"].as_str(), Some("array" | "object")) => {
+                        EmptyEncoding::Null
+                    }
+                    (_, true) => EmptyEncoding::Zero,
+                    (_, false) => EmptyEncoding::Unchanged,
                 },
             }
         })

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Manager, Mask, Timestamp, Versions, World, managers, types};
+use super::{Manager, Mask, Timestamp, TrackedObject, Versions, managers, types};
 use crate::{apply::track_update, schema::TypeRef};
 
 /// Two versions of a gizmo: `v2` renames `spec.size` to `spec.nested.x`.
@@ -35,75 +35,81 @@ impl Versions for TwoVersions {
 }
 
 /// Applies a configuration. A gizmo is stored in `v1`; a write in another version converts it there and back.
-fn apply(world: &mut World, version: &str, name: &str, spec: Value, force: bool) -> Result<(), String> {
-    world.gvk.version = version.to_owned();
-    let config = world.with_identity(json!({"spec": spec}));
+fn apply(
+    tracked: &mut TrackedObject,
+    version: &str,
+    name: &str,
+    spec: Value,
+    force: bool,
+) -> Result<(), String> {
+    tracked.gvk.version = version.to_owned();
+    let config = tracked.with_identity(json!({"spec": spec}));
     let to = format!("example.com/{version}");
-    world.object = world.object.as_ref().map(|object| TwoVersions.convert(object, &to).unwrap().0);
-    let applied = world.write(("", Mask::All), &TwoVersions, |live, subject, now: Timestamp| {
+    tracked.object = tracked.object.as_ref().map(|object| TwoVersions.convert(object, &to).unwrap().0);
+    let applied = tracked.write(("", Mask::All), &TwoVersions, |live, subject, now: Timestamp| {
         crate::apply::apply(live, &config, subject, &Manager { name, now }, force)
     });
     applied.map(drop).map_err(|error| error.message)
 }
 
 #[test]
-fn a_conflict_is_found_in_the_version_the_other_manager_wrote_in() {
-    let mut world = World::gizmo();
-    apply(&mut world, "v1", "a", json!({"size": 1}), false).unwrap();
-    apply(&mut world, "v2", "b", json!({"nested": {"x": 1}}), false).unwrap();
-    let refused = apply(&mut world, "v2", "b", json!({"nested": {"x": 2}}), false).unwrap_err();
+fn a_conflict_is_detected_in_the_api_version_of_the_other_manager() {
+    let mut tracked = TrackedObject::gizmo();
+    apply(&mut tracked, "v1", "a", json!({"size": 1}), false).unwrap();
+    apply(&mut tracked, "v2", "b", json!({"nested": {"x": 1}}), false).unwrap();
+    let refused = apply(&mut tracked, "v2", "b", json!({"nested": {"x": 2}}), false).unwrap_err();
     assert_eq!(refused, "Apply failed with 1 conflict: conflict with \"a\": .spec.size");
-    apply(&mut world, "v2", "b", json!({"nested": {"x": 2}}), true).unwrap();
-    assert_eq!(world.managers(), managers([("b Apply@4", json!({"f:spec": {"f:nested": {"f:x": {}}}}))]));
+    apply(&mut tracked, "v2", "b", json!({"nested": {"x": 2}}), true).unwrap();
+    assert_eq!(tracked.managers(), managers([("b Apply@4", json!({"f:spec": {"f:nested": {"f:x": {}}}}))]));
 }
 
 #[test]
-fn an_applier_is_the_same_in_every_version() {
-    let mut world = World::gizmo();
-    apply(&mut world, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
-    apply(&mut world, "v2", "a", json!({"plain": ["p"]}), false).unwrap();
-    assert_eq!(world.content("spec"), json!({"plain": ["p"]}), "what it applied in v1 went away");
-    assert_eq!(world.managers(), managers([("a Apply@2", json!({"f:spec": {"f:plain": {}}}))]));
+fn an_applier_keeps_its_identity_across_api_versions() {
+    let mut tracked = TrackedObject::gizmo();
+    apply(&mut tracked, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
+    apply(&mut tracked, "v2", "a", json!({"plain": ["p"]}), false).unwrap();
+    assert_eq!(tracked.content("spec"), json!({"plain": ["p"]}), "the fields applied in v1 were removed");
+    assert_eq!(tracked.managers(), managers([("a Apply@2", json!({"f:spec": {"f:plain": {}}}))]));
 }
 
 #[test]
-fn what_somebody_manages_in_another_version_stays() {
-    let mut world = World::gizmo();
-    apply(&mut world, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
-    apply(&mut world, "v2", "b", json!({"nested": {"x": 1}}), false).unwrap();
-    apply(&mut world, "v1", "a", json!({"plain": ["p"]}), false).unwrap();
-    assert_eq!(world.content("spec"), json!({"plain": ["p"], "size": 1}));
+fn fields_managed_in_another_api_version_are_kept() {
+    let mut tracked = TrackedObject::gizmo();
+    apply(&mut tracked, "v1", "a", json!({"size": 1, "plain": ["p"]}), false).unwrap();
+    apply(&mut tracked, "v2", "b", json!({"nested": {"x": 1}}), false).unwrap();
+    apply(&mut tracked, "v1", "a", json!({"plain": ["p"]}), false).unwrap();
+    assert_eq!(tracked.content("spec"), json!({"plain": ["p"], "size": 1}));
 }
 
 #[test]
-fn managers_in_versions_that_are_gone_are_forgotten() {
-    let mut world = World::gizmo();
-    world.put("u", json!({"spec": {"size": 1}}));
-    let fields = &mut world.object.as_mut().unwrap()["metadata"]["managedFields"][0];
+fn managers_in_removed_api_versions_are_dropped() {
+    let mut tracked = TrackedObject::gizmo();
+    tracked.put("u", json!({"spec": {"size": 1}}));
+    let fields = &mut tracked.object.as_mut().unwrap()["metadata"]["managedFields"][0];
     fields["apiVersion"] = json!("example.com/v0");
-    let mut object = world.object.clone().unwrap();
+    let mut object = tracked.object.clone().unwrap();
     object["spec"]["plain"] = json!(["p"]);
     let name = "v";
-    world
+    tracked
         .write(("", Mask::All), &TwoVersions, |live, subject, now| {
             track_update(live, &mut object, subject, &Manager { name, now });
             Ok(object)
         })
         .unwrap();
-    assert_eq!(world.managers(), managers([("v Update@2", json!({"f:spec": {"f:plain": {}}}))]));
+    assert_eq!(tracked.managers(), managers([("v Update@2", json!({"f:spec": {"f:plain": {}}}))]));
 }
 
 #[test]
-fn what_became_atomic_is_managed_as_a_whole() {
-    let mut world = World::gizmo();
-    world.apply("a", json!({"spec": {"nested": {"x": 1}, "items": [{"name": "x"}]}})).unwrap();
+fn fields_that_became_atomic_are_managed_as_a_whole() {
+    let mut tracked = TrackedObject::gizmo();
+    tracked.apply("a", json!({"spec": {"nested": {"x": 1}, "items": [{"name": "x"}]}})).unwrap();
     let nested = json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties":
         {"x": {"type": "integer"}, "y": {"type": "integer"}}});
-    world.ty = types::gizmo_with(
+    tracked.ty = types::gizmo_with(
         &json!({"nested": nested, "items": {"type": "array", "items": {"type": "object"}}}),
     );
-    world.patch("u", json!({"spec": {"size": 1}}));
-    assert_eq!(world.managers()[0].1, json!({"f:spec": {"f:items": {}, "f:nested": {}}}));
-    let refused = world.apply("b", json!({"spec": {"nested": {"y": 1}}})).unwrap_err();
+    tracked.patch("u", json!({"spec": {"size": 1}}));
+    assert_eq!(tracked.managers()[0].1, json!({"f:spec": {"f:items": {}, "f:nested": {}}}));
+    let refused = tracked.apply("b", json!({"spec": {"nested": {"y": 1}}})).unwrap_err();
     assert_eq!(refused.message, "Apply failed with 1 conflict: conflict with \"a\": .spec.nested");
 }

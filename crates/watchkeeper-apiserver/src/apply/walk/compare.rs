@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, item::elements_of};
+use super::{SchemaMismatch, item::elements_of};
 use crate::{
     apply::{
         path::{PathElement, same},
-        set::{FieldSet, Node},
+        set::{FieldSet, SetNode},
     },
     schema::{Shape, Topology, TypeRef},
 };
@@ -26,18 +26,22 @@ pub(crate) struct Changes {
 
 /// The differences at one path and below it.
 #[derive(Default)]
-struct Found {
-    removed: Node,
-    modified: Node,
-    added: Node,
+struct Differences {
+    removed: SetNode,
+    modified: SetNode,
+    added: SetNode,
 }
 
 /// Compares two objects. None means that the object does not exist.
 ///
 /// # Errors
-/// A fault if items of a list cannot be identified, because they lack their keys or have the wrong type.
-pub(crate) fn compare(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Changes, Fault> {
-    let Found { removed, modified, added } = compare_place(old, new, ty)?;
+/// A mismatch if items of a list cannot be identified, because they lack their keys or have the wrong type.
+pub(crate) fn compare(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: &TypeRef,
+) -> Result<Changes, SchemaMismatch> {
+    let Differences { removed, modified, added } = compare_place(old, new, ty)?;
     Ok(Changes { removed: removed.below, modified: modified.below, added: added.below })
 }
 
@@ -64,8 +68,12 @@ fn class(value: &Value) -> Class {
     }
 }
 
-fn compare_place(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Result<Found, Fault> {
-    let mut found = Found::default();
+fn compare_place(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: &TypeRef,
+) -> Result<Differences, SchemaMismatch> {
+    let mut found = Differences::default();
     let is_leaf = match ty.shape() {
         Shape::Scalar(_) => leaf(&mut found, old, new),
         Shape::Struct(members) => compare_members(&mut found, old, new, ty, members.is_atomic)?,
@@ -92,7 +100,7 @@ fn compare_place(old: Option<&Value>, new: Option<&Value>, ty: &TypeRef) -> Resu
     Ok(found)
 }
 
-fn leaf(found: &mut Found, old: Option<&Value>, new: Option<&Value>) -> bool {
+fn leaf(found: &mut Differences, old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (None, _) => found.added.is_member = true,
         (_, None) => found.removed.is_member = true,
@@ -102,12 +110,12 @@ fn leaf(found: &mut Found, old: Option<&Value>, new: Option<&Value>) -> bool {
 }
 
 fn compare_members(
-    found: &mut Found,
+    found: &mut Differences,
     old: Option<&Value>,
     new: Option<&Value>,
     ty: &TypeRef,
     is_atomic: bool,
-) -> Result<bool, Fault> {
+) -> Result<bool, SchemaMismatch> {
     let (left, right) = (members_of(old), members_of(new));
     let is_empty = |members: Option<&Map<String, Value>>| members.is_none_or(Map::is_empty);
     if is_atomic || (is_empty(left) && is_empty(right)) {
@@ -126,19 +134,20 @@ fn compare_members(
 }
 
 fn compare_member(
-    found: &mut Found,
+    found: &mut Differences,
     name: &str,
     old: Option<&Value>,
     new: Option<&Value>,
     ty: &TypeRef,
-) -> Result<(), Fault> {
+) -> Result<(), SchemaMismatch> {
     // Most of an update is unchanged. Detecting this without types is several times as fast.
     if old.is_some() && old == new {
         return Ok(());
     }
     // A member that the schema does not declare was accepted earlier, and is compared like any other unknown value.
     let member = ty.member(name).unwrap_or_else(TypeRef::any);
-    let below = compare_place(old, new, &member).map_err(|fault| fault.below(&PathElement::field(name)))?;
+    let below =
+        compare_place(old, new, &member).map_err(|mismatch| mismatch.below(&PathElement::field(name)))?;
     // Most members of most updates are unchanged, so their names are not allocated.
     if !below.is_empty() {
         found.join(PathElement::field(name), below);
@@ -147,12 +156,12 @@ fn compare_member(
 }
 
 fn compare_items(
-    found: &mut Found,
+    found: &mut Differences,
     old: Option<&Value>,
     new: Option<&Value>,
     ty: &TypeRef,
     topology: &Topology,
-) -> Result<bool, Fault> {
+) -> Result<bool, SchemaMismatch> {
     let (left, right) = (items_of(old), items_of(new));
     if *topology == Topology::Atomic || (left.is_empty() && right.is_empty()) {
         return Ok(leaf(found, old, new));
@@ -167,7 +176,7 @@ fn compare_items(
     }
     for (element, (left, right)) in by_element {
         let mut compare_one = |old, new| {
-            let below = compare_place(old, new, &item).map_err(|fault| fault.below(&element))?;
+            let below = compare_place(old, new, &item).map_err(|mismatch| mismatch.below(&element))?;
             found.join(element.clone(), below);
             Ok(())
         };
@@ -180,19 +189,22 @@ fn compare_items(
                 found
                     .modified
                     .below
-                    .join_node(element, Node { is_member: !is_same, below: FieldSet::default() });
+                    .join_node(element, SetNode { is_member: !is_same, below: FieldSet::default() });
             }
             ([_, _, ..], _) => {
                 if !right.is_empty() {
                     compare_one(None, first(&right))?;
                 }
-                found.removed.below.join_node(element, Node { is_member: true, below: FieldSet::default() });
+                found
+                    .removed
+                    .below
+                    .join_node(element, SetNode { is_member: true, below: FieldSet::default() });
             }
             (_, [_, _, ..]) => {
                 if !left.is_empty() {
                     compare_one(first(&left), None)?;
                 }
-                found.added.below.join_node(element, Node { is_member: true, below: FieldSet::default() });
+                found.added.below.join_node(element, SetNode { is_member: true, below: FieldSet::default() });
             }
         }
     }
@@ -203,7 +215,7 @@ fn first<'a>(values: &[&'a Value]) -> Option<&'a Value> {
     values.first().copied()
 }
 
-impl Found {
+impl Differences {
     fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
     }

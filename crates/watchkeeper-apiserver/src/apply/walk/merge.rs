@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
-use super::{Fault, item::elements_of};
+use super::{SchemaMismatch, item::elements_of};
 use crate::{
     apply::path::PathElement,
     schema::{Shape, Topology, TypeRef},
@@ -15,8 +15,8 @@ use crate::{
 /// Lists keep the order of `base` for items that are not in `top`, and use the order of `top` for the others.
 ///
 /// # Errors
-/// A fault if items of a list cannot be identified, or if `top` contains one twice.
-pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fault> {
+/// A mismatch if items of a list cannot be identified, or if `top` contains an item twice.
+pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, SchemaMismatch> {
     match (ty.shape(), base, top) {
         (Shape::Struct(members), ..) if members.is_atomic => Ok(top.clone()),
         (Shape::Map { is_atomic: true, .. }, ..) => Ok(top.clone()),
@@ -51,13 +51,17 @@ pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, Fa
     }
 }
 
-fn merge_members(base: &Map<String, Value>, top: &Map<String, Value>, ty: &TypeRef) -> Result<Value, Fault> {
+fn merge_members(
+    base: &Map<String, Value>,
+    top: &Map<String, Value>,
+    ty: &TypeRef,
+) -> Result<Value, SchemaMismatch> {
     let mut merged = base.clone();
     for (name, top) in top {
         let value = match base.get(name) {
             Some(base) => {
                 let member = ty.member(name).unwrap_or_else(TypeRef::any);
-                merge(base, top, &member).map_err(|fault| fault.below(&PathElement::field(name)))?
+                merge(base, top, &member).map_err(|mismatch| mismatch.below(&PathElement::field(name)))?
             }
             None => top.clone(),
         };
@@ -66,7 +70,12 @@ fn merge_members(base: &Map<String, Value>, top: &Map<String, Value>, ty: &TypeR
     Ok(Value::Object(merged))
 }
 
-fn merge_items(base: &[Value], top: &[Value], ty: &TypeRef, topology: &Topology) -> Result<Value, Fault> {
+fn merge_items(
+    base: &[Value],
+    top: &[Value],
+    ty: &TypeRef,
+    topology: &Topology,
+) -> Result<Value, SchemaMismatch> {
     let item = ty.item().unwrap_or_else(TypeRef::any);
     let (base_elements, top_elements) = (elements_of(base, topology)?, elements_of(top, topology)?);
 
@@ -78,11 +87,11 @@ fn merge_items(base: &[Value], top: &[Value], ty: &TypeRef, topology: &Topology)
     let mut in_top: BTreeSet<&PathElement> = BTreeSet::new();
     for element in &top_elements {
         if !in_top.insert(element) {
-            return Err(Fault::new(format!("duplicate entries for key {element}")));
+            return Err(SchemaMismatch::new(format!("duplicate entries for key {element}")));
         }
     }
     let merged_item = |element: &PathElement, value: &Value| match in_base.get(element).copied().flatten() {
-        Some(base) => merge(base, value, &item).map_err(|fault| fault.below(element)),
+        Some(base) => merge(base, value, &item).map_err(|mismatch| mismatch.below(element)),
         None => Ok(value.clone()),
     };
 

@@ -14,29 +14,29 @@ pub(crate) use self::{
     compare::{Changes, compare},
     merge::merge,
     owned::owned,
-    remove::{Emptied, remove},
+    remove::{EmptiedMember, remove},
 };
 
 /// A mismatch between an object and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct SchemaMismatch {
     path: String,
     message: String,
 }
 
-impl Fault {
+impl SchemaMismatch {
     fn new(message: impl Into<String>) -> Self {
         Self { path: String::new(), message: message.into() }
     }
 
-    /// Prefixes the path of the fault with a step.
+    /// Prefixes the path of the mismatch with a step.
     fn below(mut self, step: &impl fmt::Display) -> Self {
         self.path.insert_str(0, &step.to_string());
         self
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
             f.write_str(&self.message)
@@ -46,4 +46,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for SchemaMismatch {}

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, item::elements_of};
+use super::{SchemaMismatch, item::elements_of};
 use crate::{
     apply::{
         path::PathElement,
-        set::{FieldSet, Node},
+        set::{FieldSet, SetNode},
     },
     schema::{Shape, Topology, TypeRef},
 };
@@ -16,12 +16,12 @@ use crate::{
 /// Returns the paths of everything in an object: scalars, atomic lists and objects, list items, and undeclared members.
 ///
 /// # Errors
-/// A fault if items of a list cannot be identified.
-pub(crate) fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, Fault> {
+/// A mismatch if items of a list cannot be identified.
+pub(crate) fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, SchemaMismatch> {
     Ok(owned_at(object, ty)?.below)
 }
 
-fn owned_at(value: &Value, ty: &TypeRef) -> Result<Node, Fault> {
+fn owned_at(value: &Value, ty: &TypeRef) -> Result<SetNode, SchemaMismatch> {
     let is_leaf = match ty.shape() {
         Shape::Scalar(_) => true,
         Shape::Struct(members) => members.is_atomic,
@@ -30,22 +30,22 @@ fn owned_at(value: &Value, ty: &TypeRef) -> Result<Node, Fault> {
         Shape::Any => ty.is_opaque() || (!value.is_object() && !value.is_null()),
     };
     if is_leaf {
-        return Ok(Node { is_member: true, below: FieldSet::default() });
+        return Ok(SetNode { is_member: true, below: FieldSet::default() });
     }
     match (ty.shape(), value) {
         (Shape::List { topology, .. }, Value::Array(items)) => owned_items(items, ty, topology),
-        (Shape::List { .. }, _) => Ok(Node::default()),
+        (Shape::List { .. }, _) => Ok(SetNode::default()),
         (_, Value::Object(members)) => owned_members(members, ty),
-        _ => Ok(Node::default()),
+        _ => Ok(SetNode::default()),
     }
 }
 
-fn owned_members(members: &Map<String, Value>, ty: &TypeRef) -> Result<Node, Fault> {
-    let mut found = Node::default();
+fn owned_members(members: &Map<String, Value>, ty: &TypeRef) -> Result<SetNode, SchemaMismatch> {
+    let mut found = SetNode::default();
     for (name, value) in members {
         let element = PathElement::field(name);
         let member = ty.member(name).unwrap_or_else(TypeRef::any);
-        let mut node = owned_at(value, &member).map_err(|fault| fault.below(&element))?;
+        let mut node = owned_at(value, &member).map_err(|mismatch| mismatch.below(&element))?;
         let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
         node.is_member |= is_empty || ty.field(name).is_none();
         found.below.join_node(element, node);
@@ -53,19 +53,19 @@ fn owned_members(members: &Map<String, Value>, ty: &TypeRef) -> Result<Node, Fau
     Ok(found)
 }
 
-fn owned_items(items: &[Value], ty: &TypeRef, topology: &Topology) -> Result<Node, Fault> {
+fn owned_items(items: &[Value], ty: &TypeRef, topology: &Topology) -> Result<SetNode, SchemaMismatch> {
     let item = ty.item().unwrap_or_else(TypeRef::any);
     let elements = elements_of(items, topology)?;
     let mut seen = BTreeSet::new();
     let repeated: BTreeSet<_> = elements.iter().filter(|element| !seen.insert(*element)).cloned().collect();
     let mut nodes = Vec::with_capacity(items.len());
     for (element, value) in elements.into_iter().zip(items) {
-        let mut node = Node { is_member: true, below: FieldSet::default() };
+        let mut node = SetNode { is_member: true, below: FieldSet::default() };
         // An item that occurs more than once is owned as a whole.
         if !repeated.contains(&element) {
-            node.below = owned_at(value, &item).map_err(|fault| fault.below(&element))?.below;
+            node.below = owned_at(value, &item).map_err(|mismatch| mismatch.below(&element))?.below;
         }
         nodes.push((element, node));
     }
-    Ok(Node { is_member: false, below: FieldSet::from_nodes(nodes) })
+    Ok(SetNode { is_member: false, below: FieldSet::from_nodes(nodes) })
 }

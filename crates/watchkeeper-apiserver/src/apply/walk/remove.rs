@@ -10,15 +10,15 @@ use crate::{
 
 /// The treatment of a member that becomes empty without being removed itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Emptied {
+pub(crate) enum EmptiedMember {
     /// The member becomes null, because it may still have a manager.
     Null,
     /// The member is removed, because null has no meaning in a stored object.
-    Gone,
+    Removed,
 }
 
 /// Returns `value` without the paths of `set` and all paths below them. None if nothing is left.
-pub(crate) fn remove(value: &Value, set: &FieldSet, ty: &TypeRef, emptied: Emptied) -> Option<Value> {
+pub(crate) fn remove(value: &Value, set: &FieldSet, ty: &TypeRef, emptied: EmptiedMember) -> Option<Value> {
     if set.is_empty() {
         return Some(value.clone());
     }
@@ -42,7 +42,7 @@ fn remove_members(
     members: &Map<String, Value>,
     set: &FieldSet,
     ty: &TypeRef,
-    emptied: Emptied,
+    emptied: EmptiedMember,
 ) -> Option<Value> {
     let mut left = Map::new();
     let mut has_emptied = false;
@@ -53,7 +53,7 @@ fn remove_members(
             Some(node) => remove(value, &node.below, &ty.member(name).unwrap_or_else(TypeRef::any), emptied),
         };
         has_emptied |= value.is_none();
-        if let Some(value) = value.or((emptied == Emptied::Null).then_some(Value::Null)) {
+        if let Some(value) = value.or((emptied == EmptiedMember::Null).then_some(Value::Null)) {
             left.insert(name.clone(), value);
         }
     }
@@ -65,7 +65,7 @@ fn remove_items(
     set: &FieldSet,
     ty: &TypeRef,
     topology: &Topology,
-    emptied: Emptied,
+    emptied: EmptiedMember,
 ) -> Option<Value> {
     let item = ty.item().unwrap_or_else(TypeRef::any);
     let left: Vec<_> = items

@@ -3,13 +3,13 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`people`] | `admin`, `edit`, `view` and the roles they aggregate |
-//! | [`system`] | roles of components and of every user |
+//! | [`user_roles`] | `admin`, `edit`, `view` and the roles they aggregate |
+//! | [`system_roles`] | roles of components and of every user |
 
-mod people;
-mod system;
+mod system_roles;
 #[cfg(test)]
 mod tests;
+mod user_roles;
 
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ const READ_WRITE: &[&str] =
 
 /// Returns all default objects, in an order in which they can be created.
 pub(crate) fn objects() -> Vec<Value> {
-    let mut objects = people::roles();
-    objects.extend(system::objects());
+    let mut objects = user_roles::roles();
+    objects.extend(system_roles::objects());
     objects
 }
 

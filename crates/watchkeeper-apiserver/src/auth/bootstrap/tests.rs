@@ -34,7 +34,7 @@ fn may(role: &str, verb: &str, group: &str, resource: &str) -> bool {
 }
 
 #[test]
-fn view_reads_edit_writes_admin_gives_roles() {
+fn view_reads_edit_writes_and_admin_grants_roles() {
     let cases = [
         ("list", "", "pods", [true, true, true]),
         ("list", "", "secrets", [false, true, true]),
@@ -49,7 +49,7 @@ fn view_reads_edit_writes_admin_gives_roles() {
 }
 
 #[test]
-fn everybody_sees_health_and_only_the_authenticated_discover() {
+fn anonymous_users_read_health_and_only_authenticated_users_read_discovery() {
     let decide = |user: &User, path: &str| {
         policy("view").decide(user, &Attributes::Path { verb: "get".into(), path: path.into() }).is_allowed
     };
@@ -67,7 +67,7 @@ fn everybody_sees_health_and_only_the_authenticated_discover() {
 }
 
 #[test]
-fn masters_are_bound_to_everything() {
+fn system_masters_has_every_permission() {
     assert!(!may("view", "delete", "", "pods"));
     let master = User { groups: vec!["system:masters".into()], ..User::default() };
     let asked = Attributes::Resource(ResourceAttributes {
@@ -95,7 +95,7 @@ fn monitors_read_metrics_and_service_accounts_read_the_keys_of_their_tokens() {
 }
 
 #[test]
-fn editors_issue_tokens_and_evict_pods_and_viewers_do_neither() {
+fn editors_but_not_viewers_issue_tokens_and_evict_pods() {
     for resource in ["pods/eviction", "serviceaccounts/token"] {
         let (resource, subresource) = resource.split_once('/').expect("a subresource");
         for (role, expected) in [("view", false), ("edit", true), ("admin", true)] {

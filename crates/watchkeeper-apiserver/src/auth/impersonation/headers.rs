@@ -16,7 +16,7 @@ const EXTRA_PREFIX: &str = "impersonate-extra-";
 ///
 /// # Errors
 /// 400 if the headers describe a user and do not name one, or if a value is not UTF-8.
-pub(super) fn wanted_user(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
+pub(super) fn impersonated_user(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     let first = |name: &str| headers.get(name).map(text).transpose();
     let name = first(USER)?.unwrap_or_default();
     let uid = first(UID)?.unwrap_or_default();
@@ -28,14 +28,14 @@ pub(super) fn wanted_user(headers: &HeaderMap) -> Result<Option<User>, ApiError>
             extra.entry(unescape(encoded)).or_default().extend(values);
         }
     }
-    let wanted = User { name, uid, groups, extra };
-    if !wanted.name.is_empty() {
-        return Ok(Some(wanted));
+    let requested = User { name, uid, groups, extra };
+    if !requested.name.is_empty() {
+        return Ok(Some(requested));
     }
-    if wanted.has_only_a_name() {
+    if requested.has_only_a_name() {
         return Ok(None);
     }
-    let message = format!("requested {} without impersonating a user name", describe(&wanted));
+    let message = format!("requested {} without impersonating a user name", describe(&requested));
     Err(ApiError::bad_request(message))
 }
 
@@ -89,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn headers_describe_the_wanted_user() {
-        let wanted = wanted_user(&headers(&[
+    fn impersonation_headers_are_parsed_into_a_user() {
+        let requested = impersonated_user(&headers(&[
             ("impersonate-user", "ann"),
             ("impersonate-uid", "7"),
             ("impersonate-group", "dev"),
@@ -102,10 +102,10 @@ mod tests {
         ]))
         .expect("well-formed headers")
         .expect("a user");
-        assert_eq!((wanted.name.as_str(), wanted.uid.as_str()), ("ann", "7"));
-        assert_eq!(wanted.groups, ["dev", "ops"]);
+        assert_eq!((requested.name.as_str(), requested.uid.as_str()), ("ann", "7"));
+        assert_eq!(requested.groups, ["dev", "ops"]);
         let extra: Vec<(&str, &[String])> =
-            wanted.extra.iter().map(|(key, values)| (key.as_str(), values.as_slice())).collect();
+            requested.extra.iter().map(|(key, values)| (key.as_str(), values.as_slice())).collect();
         assert_eq!(
             extra,
             [
@@ -118,13 +118,13 @@ mod tests {
 
     #[test]
     fn groups_uid_and_extra_need_a_user() {
-        assert_eq!(wanted_user(&HeaderMap::new()).expect("no headers"), None);
-        assert_eq!(wanted_user(&headers(&[("impersonate-user", "")])).expect("an empty name"), None);
+        assert_eq!(impersonated_user(&HeaderMap::new()).expect("no headers"), None);
+        assert_eq!(impersonated_user(&headers(&[("impersonate-user", "")])).expect("an empty name"), None);
         for name in ["impersonate-group", "impersonate-uid", "impersonate-extra-scopes"] {
-            let error = wanted_user(&headers(&[(name, "x")])).expect_err("no user");
+            let error = impersonated_user(&headers(&[(name, "x")])).expect_err("no user");
             assert_eq!((error.code, error.reason), (400, "BadRequest"), "{name}");
         }
-        let error = wanted_user(&headers(&[("impersonate-group", "dev")])).expect_err("no user");
+        let error = impersonated_user(&headers(&[("impersonate-group", "dev")])).expect_err("no user");
         assert_eq!(
             error.message,
             "requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"dev\"}, \
@@ -136,8 +136,8 @@ mod tests {
     fn a_name_that_is_not_utf_8_is_rejected() {
         let mut headers = HeaderMap::new();
         headers.insert(USER, HeaderValue::from_bytes(b"\xff").expect("an opaque value"));
-        assert_eq!(wanted_user(&headers).expect_err("not UTF-8").code, 400);
+        assert_eq!(impersonated_user(&headers).expect_err("not UTF-8").code, 400);
         headers.insert(USER, HeaderValue::from_bytes("Jürgen".as_bytes()).expect("an opaque value"));
-        assert_eq!(wanted_user(&headers).expect("UTF-8").expect("a user").name, "Jürgen");
+        assert_eq!(impersonated_user(&headers).expect("UTF-8").expect("a user").name, "Jürgen");
     }
 }

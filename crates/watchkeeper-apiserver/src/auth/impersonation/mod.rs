@@ -13,7 +13,7 @@ mod mode;
 
 use http::HeaderMap;
 
-use self::mode::Mode;
+use self::mode::ImpersonationMode;
 use super::{Authorizer, attributes::Attributes, user::User};
 use crate::status::ApiError;
 
@@ -30,10 +30,10 @@ pub(crate) fn impersonate(
     headers: &HeaderMap,
     attributes: &Attributes,
 ) -> Result<User, ApiError> {
-    let Some(wanted) = headers::wanted_user(headers)? else { return Ok(requestor) };
+    let Some(requested) = headers::impersonated_user(headers)? else { return Ok(requestor) };
     let mut first_error = None;
-    for mode in Mode::ALL.into_iter().filter(|mode| mode.applies(&wanted, &requestor)) {
-        match mode.check(authorizer, &requestor, &wanted, attributes) {
+    for mode in ImpersonationMode::ALL.into_iter().filter(|mode| mode.applies(&requested, &requestor)) {
+        match mode.check(authorizer, &requestor, &requested, attributes) {
             Ok(user) => return Ok(user),
             Err(error) => _ = first_error.get_or_insert(error),
         }

@@ -16,13 +16,13 @@ use crate::{
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODE_PREFIX: &str = "system:node:";
 const NODES_GROUP: &str = "system:nodes";
-/// From this number of values on, a constrained mode first checks for the permission to impersonate all of them.
+/// The number of values from which a constrained mode first checks for the permission to impersonate all of them.
 const MANY: usize = 4;
 
 /// A way to impersonate. All modes but the legacy one are constrained: they also need the permission to make this very
 /// request in the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ImpersonationMode {
     /// A service account impersonates the node that its pod runs on.
     AssociatedNode,
     /// Any node, by its name alone.
@@ -35,7 +35,7 @@ pub(super) enum Mode {
     Legacy,
 }
 
-impl Mode {
+impl ImpersonationMode {
     /// All modes, in the order in which they are tried.
     pub(super) const ALL: [Self; 5] =
         [Self::AssociatedNode, Self::ArbitraryNode, Self::ServiceAccount, Self::UserInfo, Self::Legacy];
@@ -51,13 +51,13 @@ impl Mode {
         }
     }
 
-    /// Returns whether this mode applies to `requestor` and `wanted`, regardless of permissions.
-    pub(super) fn applies(self, wanted: &User, requestor: &User) -> bool {
-        let node = node_name(&wanted.name);
-        let account = AccountName::parse(&wanted.name);
+    /// Returns whether this mode applies to `requestor` and `requested`, regardless of permissions.
+    pub(super) fn applies(self, requested: &User, requestor: &User) -> bool {
+        let node = node_name(&requested.name);
+        let account = AccountName::parse(&requested.name);
         match self {
             Self::AssociatedNode => {
-                wanted.has_only_a_name()
+                requested.has_only_a_name()
                     && node.is_some_and(|node| {
                         AccountName::parse(&requestor.name).is_some()
                             && requestor
@@ -66,14 +66,14 @@ impl Mode {
                                 .is_some_and(|names| *names == [node])
                     })
             }
-            Self::ArbitraryNode => wanted.has_only_a_name() && node.is_some(),
-            Self::ServiceAccount => wanted.has_only_a_name() && account.is_some(),
+            Self::ArbitraryNode => requested.has_only_a_name() && node.is_some(),
+            Self::ServiceAccount => requested.has_only_a_name() && account.is_some(),
             Self::UserInfo => node.is_none() && account.is_none(),
             Self::Legacy => true,
         }
     }
 
-    /// Returns the user that a request acts as if `requestor` may impersonate `wanted` in this mode.
+    /// Returns the user that a request acts as if `requestor` may impersonate `requested` in this mode.
     ///
     /// # Errors
     /// 403 naming the first permission that is missing.
@@ -81,20 +81,20 @@ impl Mode {
         self,
         authorizer: &Authorizer,
         requestor: &User,
-        wanted: &User,
+        requested: &User,
         request: &Attributes,
     ) -> Result<User, ApiError> {
         let check = Check { mode: self, authorizer, requestor };
         if let Some(mode) = self.name() {
             check.permission(&request.with_verb(|verb| format!("impersonate-on:{mode}:{verb}")))?;
         }
-        let mut user = wanted.clone();
-        check.name(wanted, &mut user)?;
-        if !wanted.uid.is_empty() {
-            check.permission(&check.part(AUTHENTICATION, "uids", &wanted.uid))?;
+        let mut user = requested.clone();
+        check.name(requested, &mut user)?;
+        if !requested.uid.is_empty() {
+            check.permission(&check.part(AUTHENTICATION, "uids", &requested.uid))?;
         }
-        check.groups(&wanted.groups)?;
-        check.extra(&wanted.extra)?;
+        check.groups(&requested.groups)?;
+        check.extra(&requested.extra)?;
         if user.name == user::ANONYMOUS {
             user.join(user::UNAUTHENTICATED);
         } else if !user.is_in(user::UNAUTHENTICATED) {
@@ -106,14 +106,14 @@ impl Mode {
 
 /// The checks of one mode for one requestor.
 struct Check<'a> {
-    mode: Mode,
+    mode: ImpersonationMode,
     authorizer: &'a Authorizer,
     requestor: &'a User,
 }
 
 impl Check<'_> {
     fn is_constrained(&self) -> bool {
-        self.mode != Mode::Legacy
+        self.mode != ImpersonationMode::Legacy
     }
 
     /// Returns the attributes of impersonating one part of a user.
@@ -132,70 +132,70 @@ impl Check<'_> {
         if self.is_constrained() { AUTHENTICATION } else { "" }
     }
 
-    fn permission(&self, asked: &Attributes) -> Result<(), ApiError> {
-        let decision = self.authorizer.decide(self.requestor, asked);
-        if decision.is_allowed { Ok(()) } else { Err(asked.forbidden(self.requestor, &decision.reason)) }
+    fn permission(&self, attributes: &Attributes) -> Result<(), ApiError> {
+        let decision = self.authorizer.decide(self.requestor, attributes);
+        if decision.is_allowed { Ok(()) } else { Err(attributes.forbidden(self.requestor, &decision.reason)) }
     }
 
     /// Checks the name, and gives `user` the groups that follow from it.
-    fn name(&self, wanted: &User, user: &mut User) -> Result<(), ApiError> {
+    fn name(&self, requested: &User, user: &mut User) -> Result<(), ApiError> {
         let group = self.user_group();
-        if let Some(node) = node_name(&wanted.name).filter(|_| self.is_constrained()) {
+        if let Some(node) = node_name(&requested.name).filter(|_| self.is_constrained()) {
             user.groups = vec![NODES_GROUP.into()];
             // The permission to impersonate the associated node does not depend on which node that is.
-            let name = if self.mode == Mode::AssociatedNode { "*" } else { node };
+            let name = if self.mode == ImpersonationMode::AssociatedNode { "*" } else { node };
             return self.permission(&self.part(group, "nodes", name));
         }
-        let Some(account) = AccountName::parse(&wanted.name) else {
-            return self.permission(&self.part(group, "users", &wanted.name));
+        let Some(account) = AccountName::parse(&requested.name) else {
+            return self.permission(&self.part(group, "users", &requested.name));
         };
-        if wanted.groups.is_empty() {
+        if requested.groups.is_empty() {
             user.groups = account.groups();
         }
-        let mut asked = self.part(group, "serviceaccounts", account.name);
-        if let Attributes::Resource(asked) = &mut asked {
-            account.namespace.clone_into(&mut asked.namespace);
+        let mut attributes = self.part(group, "serviceaccounts", account.name);
+        if let Attributes::Resource(attributes) = &mut attributes {
+            account.namespace.clone_into(&mut attributes.namespace);
         }
-        self.permission(&asked)
+        self.permission(&attributes)
     }
 
     fn groups(&self, groups: &[String]) -> Result<(), ApiError> {
-        let asked = |name: &str| self.part(self.user_group(), "groups", name);
+        let attributes = |name: &str| self.part(self.user_group(), "groups", name);
         if self.is_constrained() {
             if groups.iter().any(String::is_empty) {
                 let why = "impersonating the empty string group is not allowed";
-                return Err(asked("").forbidden(self.requestor, why));
+                return Err(attributes("").forbidden(self.requestor, why));
             }
             if groups.iter().any(|group| group == user::MASTERS) {
                 let why = "impersonating the system:masters group is not allowed";
-                return Err(asked(user::MASTERS).forbidden(self.requestor, why));
+                return Err(attributes(user::MASTERS).forbidden(self.requestor, why));
             }
-            if groups.len() >= MANY && self.permission(&asked("*")).is_ok() {
+            if groups.len() >= MANY && self.permission(&attributes("*")).is_ok() {
                 return Ok(());
             }
         }
-        groups.iter().try_for_each(|group| self.permission(&asked(group)))
+        groups.iter().try_for_each(|group| self.permission(&attributes(group)))
     }
 
     fn extra(&self, extra: &BTreeMap<String, Vec<String>>) -> Result<(), ApiError> {
-        let asked = |key: &str, value: &str| {
-            let mut asked = self.part(AUTHENTICATION, "userextras", value);
-            if let Attributes::Resource(asked) = &mut asked {
-                key.clone_into(&mut asked.subresource);
+        let attributes = |key: &str, value: &str| {
+            let mut attributes = self.part(AUTHENTICATION, "userextras", value);
+            if let Attributes::Resource(attributes) = &mut attributes {
+                key.clone_into(&mut attributes.subresource);
             }
-            asked
+            attributes
         };
         if self.is_constrained() && !extra.is_empty() {
             if let Some(why) = wrong_extra(extra) {
-                return Err(asked("", "").forbidden(self.requestor, &why));
+                return Err(attributes("", "").forbidden(self.requestor, &why));
             }
             let is_large = extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
-            if is_large && self.permission(&asked("*", "*")).is_ok() {
+            if is_large && self.permission(&attributes("*", "*")).is_ok() {
                 return Ok(());
             }
         }
         let mut parts = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
-        parts.try_for_each(|(key, value)| self.permission(&asked(key, value)))
+        parts.try_for_each(|(key, value)| self.permission(&attributes(key, value)))
     }
 }
 

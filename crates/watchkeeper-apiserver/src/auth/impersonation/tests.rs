@@ -47,7 +47,7 @@ fn rule(verb: &str, group: &str, resource: &str) -> Value {
 }
 
 #[test]
-fn each_part_of_the_wanted_user_needs_the_verb_impersonate_on_its_resource() {
+fn each_part_of_the_impersonated_user_needs_the_verb_impersonate_on_its_resource() {
     let users = rule("impersonate", "", "users");
     let groups = rule("impersonate", "", "groups");
     let accounts = rule("impersonate", "", "serviceaccounts");
@@ -104,17 +104,17 @@ fn the_impersonated_user_has_the_groups_that_follow_from_its_name() {
 
 #[test]
 fn a_constrained_mode_grants_a_user_for_some_requests_only() {
-    let who = rule("impersonate:user-info", "authentication.k8s.io", "users");
+    let user_rule = rule("impersonate:user-info", "authentication.k8s.io", "users");
     let listing = rule("impersonate-on:user-info:list", "", "pods");
     let deleting = rule("impersonate-on:user-info:delete", "", "pods");
     let as_bob: &[&'static str] = &["impersonate-user: bob"];
-    assert_eq!(act(&json!([who, listing]), ann(), as_bob).expect("permitted").name, "bob");
-    assert!(act(&json!([who, deleting]), ann(), as_bob).is_err(), "another request");
-    assert!(act(&json!([who]), ann(), as_bob).is_err(), "no request at all");
+    assert_eq!(act(&json!([user_rule, listing]), ann(), as_bob).expect("permitted").name, "bob");
+    assert!(act(&json!([user_rule, deleting]), ann(), as_bob).is_err(), "another request");
+    assert!(act(&json!([user_rule]), ann(), as_bob).is_err(), "no request at all");
     assert!(act(&json!([listing]), ann(), as_bob).is_err(), "no user");
     let groups = rule("impersonate:user-info", "authentication.k8s.io", "groups");
     let as_master: &[&'static str] = &["impersonate-user: bob", "impersonate-group: system:masters"];
-    assert!(act(&json!([who, groups, listing]), ann(), as_master).is_err(), "never a master");
+    assert!(act(&json!([user_rule, groups, listing]), ann(), as_master).is_err(), "never a master");
     let refused = act(&json!([]), ann(), as_bob).expect_err("nothing is permitted");
     assert_eq!(
         refused.message,
@@ -124,7 +124,7 @@ fn a_constrained_mode_grants_a_user_for_some_requests_only() {
 }
 
 #[test]
-fn a_service_account_impersonates_its_own_node_in_the_mode_for_that() {
+fn a_service_account_impersonates_its_own_node_in_associated_node_mode() {
     let rules = json!([
         {"verbs": ["impersonate:associated-node"], "apiGroups": ["authentication.k8s.io"], "resources": ["nodes"]},
         rule("impersonate-on:associated-node:list", "", "pods"),

@@ -27,73 +27,73 @@ struct Metadata {
 pub(super) fn check(claims: &Claims, store: &dyn Storage, now: i64) -> Result<(), Rejection> {
     let bound = &claims.kubernetes;
     let namespace = bound.namespace.as_str();
-    let look = Look { store, deleted_before: now.saturating_sub(LEEWAY_SECONDS) };
+    let bound_check = BoundObjectCheck { store, deleted_before: now.saturating_sub(LEEWAY_SECONDS) };
     let account = &bound.serviceaccount;
-    look.check("serviceaccounts", namespace, account, |fault| match fault {
-        Fault::Absent => format!("serviceaccounts {:?} not found", account.name),
-        Fault::Replaced(uid) => {
+    bound_check.check("serviceaccounts", namespace, account, |mismatch| match mismatch {
+        ObjectMismatch::Absent => format!("serviceaccounts {:?} not found", account.name),
+        ObjectMismatch::Replaced(uid) => {
             format!("service account UID ({uid}) does not match claim ({})", account.uid)
         }
-        Fault::Deleted => format!("service account {namespace}/{} has been deleted", account.name),
+        ObjectMismatch::Deleted => format!("service account {namespace}/{} has been deleted", account.name),
     })?;
     if let Some(secret) = &bound.secret {
-        look.check("secrets", namespace, secret, replaced("secret", secret))?;
+        bound_check.check("secrets", namespace, secret, replaced("secret", secret))?;
     }
     if let Some(pod) = &bound.pod {
-        look.check("pods", namespace, pod, replaced("pod", pod))?;
+        bound_check.check("pods", namespace, pod, replaced("pod", pod))?;
     } else if let Some(node) = &bound.node {
-        look.check("nodes", "", node, replaced("node", node))?;
+        bound_check.check("nodes", "", node, replaced("node", node))?;
     }
     Ok(())
 }
 
 /// Returns the messages for a bound object.
-fn replaced<'a>(kind: &'a str, claim: &'a Reference) -> impl FnOnce(Fault) -> String + 'a {
-    move |fault| match fault {
-        Fault::Absent | Fault::Deleted => INVALIDATED.to_owned(),
-        Fault::Replaced(uid) => {
+fn replaced<'a>(kind: &'a str, claim: &'a Reference) -> impl FnOnce(ObjectMismatch) -> String + 'a {
+    move |mismatch| match mismatch {
+        ObjectMismatch::Absent | ObjectMismatch::Deleted => INVALIDATED.to_owned(),
+        ObjectMismatch::Replaced(uid) => {
             format!("{kind} UID ({uid}) does not match service account {kind} ref claim ({})", claim.uid)
         }
     }
 }
 
 /// The reason why a bound object does not match the token.
-enum Fault {
+enum ObjectMismatch {
     Absent,
     /// Another object has the name. Carries the uid of that object.
     Replaced(String),
     Deleted,
 }
 
-struct Look<'a> {
+struct BoundObjectCheck<'a> {
     store: &'a dyn Storage,
     deleted_before: i64,
 }
 
-impl Look<'_> {
+impl BoundObjectCheck<'_> {
     fn check(
         &self,
         table: &str,
         namespace: &str,
         claim: &Reference,
-        describe: impl FnOnce(Fault) -> String,
+        describe: impl FnOnce(ObjectMismatch) -> String,
     ) -> Result<(), Rejection> {
         let key = crate::rest::key_of(namespace, &claim.name);
-        let fault = match self.store.get(table, &key) {
-            None => Fault::Absent,
+        let mismatch = match self.store.get(table, &key) {
+            None => ObjectMismatch::Absent,
             Some(object) if *object.content.uid != *claim.uid => {
-                Fault::Replaced(object.content.uid.to_string())
+                ObjectMismatch::Replaced(object.content.uid.to_string())
             }
             Some(object) => {
                 let metadata: Metadata = object.content.metadata().unwrap_or_default();
-                let is_gone =
+                let is_deleted =
                     metadata.deletion_timestamp.is_some_and(|time| time.as_second() < self.deleted_before);
-                if !is_gone {
+                if !is_deleted {
                     return Ok(());
                 }
-                Fault::Deleted
+                ObjectMismatch::Deleted
             }
         };
-        Err(Rejection::new(describe(fault)))
+        Err(Rejection::new(describe(mismatch)))
     }
 }

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use super::{AccountName, CREDENTIAL_ID, NODE_NAME, NODE_UID, POD_NAME, POD_UID, issuer::Rejection};
 use crate::auth::user::{self, User};
 
-/// Seconds by which clocks may differ: a token is accepted this long before and after its time.
+/// The leeway for clock skew, in seconds. A token is accepted this long before and after its validity.
 pub(super) const LEEWAY_SECONDS: i64 = 60;
 
 /// The claims of a token. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claims {
-    /// The servers that the token is meant for.
+    /// The audiences of the token (`aud`).
     pub(crate) aud: Vec<String>,
-    /// The end of the token's life.
+    /// The expiration time (`exp`).
     pub(crate) exp: i64,
-    /// The time of issue.
+    /// The time of issue (`iat`).
     pub(crate) iat: i64,
     /// The issuer of the token.
     pub(crate) iss: String,
@@ -24,13 +24,13 @@ pub(crate) struct Claims {
     /// The account and the object that the token is bound to.
     #[serde(rename = "kubernetes.io")]
     pub(crate) kubernetes: KubernetesClaims,
-    /// The beginning of the token's life.
+    /// The time before which the token is invalid (`nbf`).
     pub(crate) nbf: i64,
     /// The user name of the account.
     pub(crate) sub: String,
 }
 
-/// The claims that only Kubernetes has.
+/// The private claims of Kubernetes (`kubernetes.io`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KubernetesClaims {
     /// The namespace of the account.
@@ -44,7 +44,7 @@ pub(crate) struct KubernetesClaims {
     /// The secret that the token is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<Reference>,
-    /// The account that the token stands for.
+    /// The service account that the token authenticates.
     pub(crate) serviceaccount: Reference,
     /// The time from which on use of the token is considered stale.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,13 +56,13 @@ pub(crate) struct KubernetesClaims {
 pub(crate) struct Reference {
     /// The name of the object.
     pub(crate) name: String,
-    /// The uid of the object; empty if it is not known.
+    /// The uid of the object; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) uid: String,
 }
 
 impl Claims {
-    /// Checks that the token is alive at `now`, in seconds since 1970.
+    /// Checks that the token is valid at `now`, in seconds since 1970.
     pub(super) fn check_time(&self, now: i64) -> Result<(), Rejection> {
         let (earliest, latest) = (now.saturating_add(LEEWAY_SECONDS), now.saturating_sub(LEEWAY_SECONDS));
         if earliest < self.nbf {
@@ -76,10 +76,10 @@ impl Claims {
         }
     }
 
-    /// Returns the audiences of the token that are among `wanted`.
+    /// Returns those of the requested audiences that the token contains.
     ///
     /// # Errors
-    /// If there are none.
+    /// If the token contains none of them.
     pub(super) fn check_audiences(&self, wanted: &[String]) -> Result<Vec<String>, Rejection> {
         let common: Vec<String> =
             self.aud.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
@@ -93,7 +93,7 @@ impl Claims {
         Ok(common)
     }
 
-    /// Returns the user that the token stands for.
+    /// Returns the user that the token authenticates.
     pub(super) fn user(&self) -> User {
         let claims = &self.kubernetes;
         let account = AccountName { namespace: &claims.namespace, name: &claims.serviceaccount.name };
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_from_its_beginning_to_its_end_give_or_take_a_minute() {
+    fn a_token_is_valid_between_nbf_and_exp_with_one_minute_of_leeway() {
         for (now, expected) in [(939, false), (940, true), (1_300, true), (1_660, true), (1_661, false)] {
             assert_eq!(claims().check_time(now).is_ok(), expected, "{now}");
         }
     }
 
     #[test]
-    fn a_token_is_good_for_the_audiences_it_shares() {
+    fn a_token_is_valid_for_the_requested_audiences_it_contains() {
         let wanted = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(claims().check_audiences(&wanted(&["b", "c"])).expect("one in common"), ["b"]);
         let rejection = claims().check_audiences(&wanted(&["c"])).expect_err("none in common");

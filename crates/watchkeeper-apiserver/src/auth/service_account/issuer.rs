@@ -33,8 +33,8 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Issues and verifies tokens with one key, generated when it is first needed and never stored: tokens end with the
-/// server.
+/// Issues and verifies tokens with one key, which is generated on first use and never stored. Tokens are therefore valid
+/// only as long as the server runs.
 #[derive(Debug, Default)]
 pub(crate) struct TokenIssuer {
     key: OnceLock<Option<SigningKey>>,
@@ -55,7 +55,7 @@ impl TokenIssuer {
     /// Returns a signed token of `claims`.
     ///
     /// # Errors
-    /// 500 if the system has no randomness to sign with.
+    /// 500 if the system provides no randomness for the signature.
     pub(crate) fn issue(&self, claims: &Claims) -> Result<String, ApiError> {
         let failed = || ApiError::internal("failed to generate token");
         let key = self.key().ok_or_else(failed)?;
@@ -64,7 +64,7 @@ impl TokenIssuer {
     }
 
     /// Verifies `token` for one of `audiences` at `now`, in seconds since 1970. Returns the user and the audiences that
-    /// both sides name, or none if the token is not one of this issuer.
+    /// both sides name, or none if another issuer signed the token.
     ///
     /// # Errors
     /// If the token claims to be of this issuer and is not valid.

@@ -41,7 +41,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Generates a key. The randomness is the system's: a key that can be repeated protects nothing.
+    /// Generates a key from the system's randomness, never from the seed of the server: a reproducible key protects nothing.
     ///
     /// # Errors
     /// If the system has no randomness to give.
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tokens_that_this_key_signed_by_its_algorithm_are_accepted() {
+    fn tokens_of_another_key_or_algorithm_are_rejected() {
         let key = SigningKey::generate().expect("randomness");
         let token = key.sign(b"{\"sub\":\"ann\"}").expect("randomness");
         assert!(key.has_signed(&token));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_key_has_both_coordinates_and_the_id_of_tokens() {
+    fn the_published_jwk_has_both_coordinates_and_the_key_id_of_tokens() {
         let key = SigningKey::generate().expect("randomness");
         let jwk = key.to_jwk();
         for coordinate in ["x", "y"] {

@@ -6,8 +6,7 @@ use crate::controllers::object::{Owner, Uid};
 
 /// The dependents of every owner, observed or not.
 ///
-/// An owner that has not been observed has its dependents here too: the owner may be observed later, or turn out not to
-/// exist. Sets are ordered, so that the order of actions is reproducible.
+/// Owners that have not been observed are included, because they may be observed later or turn out not to exist. Sets are ordered, so that the order of actions is reproducible.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     of_owner: HashMap<Uid, Dependents>,

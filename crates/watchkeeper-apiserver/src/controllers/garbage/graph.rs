@@ -1,4 +1,4 @@
-//! The decision core of garbage collection: which objects to delete because their owners are gone.
+//! The decision core of garbage collection: which objects to delete because their owners no longer exist.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -8,16 +8,16 @@ use std::{
 use super::edges::Edges;
 use crate::{
     controllers::{
-        object::{FOREGROUND, Meta, ORPHAN, Owner, Place, Uid, Wait, is_same_kind},
+        object::{DependentWait, FOREGROUND, Meta, ORPHAN, ObjectRef, Owner, Uid, is_same_kind},
         queue::Queue,
     },
     kinds::GroupVersionKind,
 };
 
 /// Reads of the current storage, as opposed to the changes observed so far.
-pub(crate) trait Live {
-    /// Returns the object at `place`.
-    fn object(&self, place: &Place) -> Option<Meta>;
+pub(crate) trait LiveReads {
+    /// Returns the object at `object_ref`.
+    fn object(&self, object_ref: &ObjectRef) -> Option<Meta>;
     /// Looks up the object that `owner` names, relative to an object in `namespace`. The uid of the result may differ.
     fn owner(&self, owner: &Owner, namespace: &str) -> OwnerLookup;
 }
@@ -28,7 +28,7 @@ pub(crate) enum OwnerLookup {
     /// The kind is not served, so the existence of the owner is unknown.
     NotServed,
     /// The owner's kind is namespaced and the dependent is cluster-scoped, so the owner reference is invalid.
-    OutOfReach,
+    InvalidScope,
     /// The owner does not exist: the name is not in use.
     Absent,
     /// An object has that name.
@@ -50,18 +50,18 @@ pub(crate) enum Propagation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Action {
     /// The location of the object.
-    pub(crate) place: Place,
+    pub(crate) object_ref: ObjectRef,
     /// The required uid of the object.
     pub(crate) uid: Uid,
     /// The required resourceVersion of the object.
     pub(crate) resource_version: Box<str>,
     /// The operation on the object.
-    pub(crate) operation: Operation,
+    pub(crate) operation: ObjectOperation,
 }
 
 /// An operation on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum ObjectOperation {
     /// Delete the object.
     Delete(Propagation),
     /// Remove the references to these owners.
@@ -74,7 +74,7 @@ pub(crate) enum Operation {
 
 /// The result of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ActionResult {
     /// The action succeeded.
     Done,
     /// The object no longer existed.
@@ -85,7 +85,7 @@ pub(crate) enum Outcome {
 
 /// A work item for one object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Task {
+pub(crate) enum GraphTask {
     /// Check whether the object must be deleted or, if it waits for dependents, whether its finalizer can be removed.
     Check(Uid),
     /// Find the next dependent to orphan.
@@ -94,16 +94,16 @@ pub(crate) enum Task {
 
 /// A task that was started, with the resulting action. The outcome of the action must be [reported](Graph::report).
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct StartedTask {
     /// The task that was started.
-    pub(crate) task: Task,
+    pub(crate) task: GraphTask,
     /// The action to execute, if any.
     pub(crate) action: Option<Action>,
 }
 
 /// An iteration over the dependents that an owner orphans.
 #[derive(Debug, Default)]
-struct Pass {
+struct OrphanPass {
     after: Option<Uid>,
     has_acted: bool,
 }
@@ -126,12 +126,12 @@ struct Pass {
 pub(crate) struct Graph {
     nodes: HashMap<Uid, Meta>,
     edges: Edges,
-    /// Owners that were observed and are deleted, while references to them exist. Their kinds may no longer be served.
-    gone: HashSet<Uid>,
+    /// Owners whose deletion was observed while references to them exist. Their kinds may no longer be served.
+    deleted_owners: HashSet<Uid>,
     /// Objects with an owner of a kind that is not served.
     unserved: BTreeSet<Uid>,
-    passes: HashMap<Uid, Pass>,
-    queue: Queue<Task>,
+    passes: HashMap<Uid, OrphanPass>,
+    queue: Queue<GraphTask>,
 }
 
 impl Graph {
@@ -140,18 +140,18 @@ impl Graph {
         let uid = object.uid.clone();
         let old = self.nodes.remove(&uid);
         let (old_owners, old_wait) =
-            old.as_ref().map_or((&[][..], Wait::Nothing), |old| (&old.owners, old.waits_for()));
+            old.as_ref().map_or((&[][..], DependentWait::Nothing), |old| (&old.owners, old.waits_for()));
 
         self.replace_owners(&uid, old_owners, &object.owners);
         let known: HashSet<&Owner> = old_owners.iter().collect();
         let is_new_owner = |owner: &&Owner| !known.contains(owner);
-        if object.owners.iter().filter(is_new_owner).any(|owner| self.is_doubtful(owner, &object)) {
-            self.queue.add(Task::Check(uid.clone()));
+        if object.owners.iter().filter(is_new_owner).any(|owner| self.may_be_missing(owner, &object)) {
+            self.queue.add(GraphTask::Check(uid.clone()));
         }
         if old.is_none() {
-            self.gone.remove(&uid);
+            self.deleted_owners.remove(&uid);
             self.check_dependents(&uid, |dependent| {
-                let namespace = &dependent.place.namespace;
+                let namespace = &dependent.object_ref.namespace;
                 dependent.owners.iter().any(|owner| owner.uid == uid && !object.is_named_by(owner, namespace))
             });
         }
@@ -159,11 +159,11 @@ impl Graph {
         self.nodes.insert(uid.clone(), object);
         if wait != old_wait {
             match wait {
-                Wait::Nothing => {}
-                Wait::DependentsOrphaned => self.queue.add(Task::Orphan(uid)),
-                Wait::DependentsGone => {
+                DependentWait::Nothing => {}
+                DependentWait::DependentsOrphaned => self.queue.add(GraphTask::Orphan(uid)),
+                DependentWait::DependentsDeleted => {
                     self.check_dependents(&uid, |_| true);
-                    self.queue.add(Task::Check(uid));
+                    self.queue.add(GraphTask::Check(uid));
                 }
             }
         }
@@ -176,7 +176,7 @@ impl Graph {
         self.passes.remove(uid);
         self.replace_owners(uid, &object.owners, &[]);
         if self.edges.dependents(uid).is_some() {
-            self.gone.insert(uid.clone());
+            self.deleted_owners.insert(uid.clone());
             self.check_dependents(uid, |_| true);
         }
     }
@@ -184,14 +184,14 @@ impl Graph {
     /// Records a relist of `kind`: objects of the kind that are missing from `objects` are deleted.
     pub(crate) fn relist(&mut self, kind: &GroupVersionKind, objects: Vec<Meta>) {
         let present: HashSet<&Uid> = objects.iter().map(|object| &object.uid).collect();
-        let mut gone: Vec<Uid> = self
+        let mut deleted_owners: Vec<Uid> = self
             .nodes
             .values()
-            .filter(|node| is_same_kind(&node.place.kind, kind) && !present.contains(&node.uid))
+            .filter(|node| is_same_kind(&node.object_ref.kind, kind) && !present.contains(&node.uid))
             .map(|node| node.uid.clone())
             .collect();
-        gone.sort_unstable();
-        for uid in gone {
+        deleted_owners.sort_unstable();
+        for uid in deleted_owners {
             self.forget(&uid);
         }
         for object in objects {
@@ -202,33 +202,39 @@ impl Graph {
     /// Records a change of the served kinds. Objects with unserved owners are checked again.
     pub(crate) fn kinds_changed(&mut self) {
         while let Some(uid) = self.unserved.pop_first() {
-            self.queue.add(Task::Check(uid));
+            self.queue.add(GraphTask::Check(uid));
         }
     }
 
     /// Starts the next task that is due at `now`. Returns none if no task is due.
-    pub(crate) fn step(&mut self, now: Duration, live: &impl Live) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Duration, live: &impl LiveReads) -> Option<StartedTask> {
         let task = self.queue.pop(now)?;
         let action = match &task {
-            Task::Check(uid) => self.check(uid, live),
-            Task::Orphan(uid) => self.orphan(uid, live),
+            GraphTask::Check(uid) => self.check(uid, live),
+            GraphTask::Orphan(uid) => self.orphan(uid, live),
         };
         if action.is_none() {
             self.queue.forget(&task);
         }
-        Some(Step { task, action })
+        Some(StartedTask { task, action })
     }
 
     /// Records the outcome of the action of a step.
-    pub(crate) fn report(&mut self, task: Task, operation: &Operation, outcome: Outcome, now: Duration) {
-        if outcome == Outcome::Failed {
+    pub(crate) fn report(
+        &mut self,
+        task: GraphTask,
+        operation: &ObjectOperation,
+        outcome: ActionResult,
+        now: Duration,
+    ) {
+        if outcome == ActionResult::Failed {
             self.queue.retry(task, now);
             return;
         }
         self.queue.forget(&task);
         let has_more = match (&task, operation) {
-            (Task::Orphan(_), Operation::RemoveOwners(_)) => true,
-            (_, Operation::UnblockOwners) => outcome == Outcome::Done,
+            (GraphTask::Orphan(_), ObjectOperation::RemoveOwners(_)) => true,
+            (_, ObjectOperation::UnblockOwners) => outcome == ActionResult::Done,
             _ => false,
         };
         if has_more {
@@ -242,21 +248,26 @@ impl Graph {
     }
 
     /// Returns whether the reference is new and its owner is not an existing, observed object with exactly these names.
-    fn is_doubtful(&self, owner: &Owner, dependent: &Meta) -> bool {
+    fn may_be_missing(&self, owner: &Owner, dependent: &Meta) -> bool {
         self.nodes.get(&owner.uid).is_none_or(|known| {
-            !known.is_named_by(owner, &dependent.place.namespace) || known.waits_for() == Wait::DependentsGone
+            !known.is_named_by(owner, &dependent.object_ref.namespace)
+                || known.waits_for() == DependentWait::DependentsDeleted
         })
     }
 
     fn replace_owners(&mut self, uid: &Uid, old: &[Owner], new: &[Owner]) {
         for owner in self.edges.replace(uid, old, new) {
-            if self.nodes.get(&owner).is_some_and(|owner| owner.waits_for() == Wait::DependentsGone) {
-                self.queue.add(Task::Check(owner));
+            if self
+                .nodes
+                .get(&owner)
+                .is_some_and(|owner| owner.waits_for() == DependentWait::DependentsDeleted)
+            {
+                self.queue.add(GraphTask::Check(owner));
             }
         }
         for owner in old {
             if self.edges.dependents(&owner.uid).is_none() {
-                self.gone.remove(&owner.uid);
+                self.deleted_owners.remove(&owner.uid);
             }
         }
     }
@@ -264,23 +275,23 @@ impl Graph {
     fn check_dependents(&mut self, owner: &Uid, is_wanted: impl Fn(&Meta) -> bool) {
         for dependent in self.edges.all_dependents(owner) {
             if self.nodes.get(&dependent).is_some_and(&is_wanted) {
-                self.queue.add(Task::Check(dependent));
+                self.queue.add(GraphTask::Check(dependent));
             }
         }
     }
 
-    fn check(&mut self, uid: &Uid, live: &impl Live) -> Option<Action> {
+    fn check(&mut self, uid: &Uid, live: &impl LiveReads) -> Option<Action> {
         let known = self.nodes.get(uid)?;
-        if known.is_being_deleted() && known.waits_for() != Wait::DependentsGone {
+        if known.is_being_deleted() && known.waits_for() != DependentWait::DependentsDeleted {
             return None;
         }
         // If the object is missing, its deletion event is still to be delivered.
-        let object = live.object(&known.place).filter(|object| object.uid == *uid)?;
+        let object = live.object(&known.object_ref).filter(|object| object.uid == *uid)?;
         match (object.is_being_deleted(), object.waits_for()) {
-            (true, Wait::DependentsGone) => {
+            (true, DependentWait::DependentsDeleted) => {
                 let is_blocked =
                     self.edges.dependents(uid).is_some_and(|dependents| !dependents.blocking.is_empty());
-                (!is_blocked).then(|| object.action(Operation::RemoveFinalizer(FOREGROUND)))
+                (!is_blocked).then(|| object.action(ObjectOperation::RemoveFinalizer(FOREGROUND)))
             }
             (true, _) => None,
             (false, _) => self.decide(&object, live),
@@ -288,21 +299,21 @@ impl Graph {
     }
 
     /// Decides about an object that is not being deleted.
-    fn decide(&mut self, object: &Meta, live: &impl Live) -> Option<Action> {
+    fn decide(&mut self, object: &Meta, live: &impl LiveReads) -> Option<Action> {
         let mut solid = HashSet::new();
         let mut waiting = Vec::new();
         let mut dangling = Vec::new();
         for owner in &object.owners {
-            if self.gone.contains(&owner.uid) {
+            if self.deleted_owners.contains(&owner.uid) {
                 dangling.push(owner.uid.clone());
                 continue;
             }
-            match live.owner(owner, &object.place.namespace) {
+            match live.owner(owner, &object.object_ref.namespace) {
                 OwnerLookup::NotServed => {
                     self.unserved.insert(object.uid.clone());
                     return None;
                 }
-                OwnerLookup::OutOfReach => return None,
+                OwnerLookup::InvalidScope => return None,
                 OwnerLookup::Found(found) if found.uid == owner.uid => {
                     if found.is_being_deleted() && found.has_finalizer(FOREGROUND) {
                         waiting.push(owner.uid.clone());
@@ -321,17 +332,19 @@ impl Graph {
             dangling.append(&mut waiting);
             // An owner can be named twice, once correctly and once incorrectly; references are removed by uid.
             dangling.retain(|uid| !solid.contains(uid));
-            return (!dangling.is_empty()).then(|| object.action(Operation::RemoveOwners(dangling)));
+            return (!dangling.is_empty()).then(|| object.action(ObjectOperation::RemoveOwners(dangling)));
         }
         let dependents = self.edges.dependents(&object.uid);
         if let (false, Some(dependents)) = (waiting.is_empty(), dependents) {
             let is_perhaps_in_a_circle = dependents.all.iter().any(|uid| {
-                self.nodes.get(uid).is_some_and(|dependent| dependent.waits_for() == Wait::DependentsGone)
+                self.nodes
+                    .get(uid)
+                    .is_some_and(|dependent| dependent.waits_for() == DependentWait::DependentsDeleted)
             });
             if is_perhaps_in_a_circle && object.owners.iter().any(|owner| owner.blocks) {
-                return Some(object.action(Operation::UnblockOwners));
+                return Some(object.action(ObjectOperation::UnblockOwners));
             }
-            return Some(object.action(Operation::Delete(Propagation::Foreground)));
+            return Some(object.action(ObjectOperation::Delete(Propagation::Foreground)));
         }
         let propagation = if object.has_finalizer(ORPHAN) {
             Propagation::Orphan
@@ -340,15 +353,15 @@ impl Graph {
         } else {
             Propagation::Background
         };
-        Some(object.action(Operation::Delete(propagation)))
+        Some(object.action(ObjectOperation::Delete(propagation)))
     }
 
     /// Continues with the next dependent to orphan. When a whole pass finds none, the owner's finalizer is removed.
-    fn orphan(&mut self, uid: &Uid, live: &impl Live) -> Option<Action> {
+    fn orphan(&mut self, uid: &Uid, live: &impl LiveReads) -> Option<Action> {
         let known = self.nodes.get(uid)?;
         let owner = live
-            .object(&known.place)
-            .filter(|owner| owner.uid == *uid && owner.waits_for() == Wait::DependentsOrphaned);
+            .object(&known.object_ref)
+            .filter(|owner| owner.uid == *uid && owner.waits_for() == DependentWait::DependentsOrphaned);
         let Some(owner) = owner else {
             self.passes.remove(uid);
             return None;
@@ -356,31 +369,31 @@ impl Graph {
         let pass = self.passes.entry(uid.clone()).or_default();
         let Some(next) = self.edges.dependent_after(uid, pass.after.as_ref()) else {
             if std::mem::take(pass).has_acted {
-                self.queue.add(Task::Orphan(uid.clone()));
+                self.queue.add(GraphTask::Orphan(uid.clone()));
                 return None;
             }
             self.passes.remove(uid);
-            return Some(owner.action(Operation::RemoveFinalizer(ORPHAN)));
+            return Some(owner.action(ObjectOperation::RemoveFinalizer(ORPHAN)));
         };
         pass.after = Some(next.clone());
         let dependent = self
             .nodes
             .get(next)
-            .and_then(|known| live.object(&known.place))
+            .and_then(|known| live.object(&known.object_ref))
             .filter(|found| found.uid == *next && found.owners.iter().any(|owner| owner.uid == *uid));
         if let Some(dependent) = dependent {
             pass.has_acted = true;
-            return Some(dependent.action(Operation::RemoveOwners(vec![uid.clone()])));
+            return Some(dependent.action(ObjectOperation::RemoveOwners(vec![uid.clone()])));
         }
-        self.queue.add(Task::Orphan(uid.clone()));
+        self.queue.add(GraphTask::Orphan(uid.clone()));
         None
     }
 }
 
 impl Meta {
-    fn action(&self, operation: Operation) -> Action {
+    fn action(&self, operation: ObjectOperation) -> Action {
         Action {
-            place: self.place.clone(),
+            object_ref: self.object_ref.clone(),
             uid: self.uid.clone(),
             resource_version: self.resource_version.clone(),
             operation,

@@ -1,4 +1,4 @@
-//! Garbage collection: objects are deleted when their owners are gone.
+//! Garbage collection: objects are deleted when their owners no longer exist.
 
 mod edges;
 mod graph;
@@ -9,11 +9,11 @@ use std::{collections::HashSet, time::Duration};
 
 use serde_json::Value;
 
-use self::graph::{Action, Graph, Operation, Outcome};
-pub(crate) use self::graph::{Live, OwnerLookup, Propagation};
+use self::graph::{Action, ActionResult, Graph, ObjectOperation};
+pub(crate) use self::graph::{LiveReads, OwnerLookup, Propagation};
 use super::{
     object::{Meta, Uid},
-    objects::{Change, Deletion, Objects, Written},
+    objects::{Deletion, Objects, ServerEvent, WriteOutcome},
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
@@ -25,13 +25,17 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         match change {
-            Change::Seen(object) if is_collected(&object.place.kind) => self.graph.observe(object.clone()),
-            Change::Gone(object) => self.graph.forget(&object.uid),
-            Change::Relisted(kind, objects) if is_collected(kind) => self.graph.relist(kind, objects.clone()),
-            Change::Seen(_) | Change::Relisted(..) | Change::Trusted(_) => {}
-            Change::Kinds => self.graph.kinds_changed(),
+            ServerEvent::Observed(object) if is_collected(&object.object_ref.kind) => {
+                self.graph.observe(object.clone())
+            }
+            ServerEvent::Deleted(object) => self.graph.forget(&object.uid),
+            ServerEvent::Relisted(kind, objects) if is_collected(kind) => {
+                self.graph.relist(kind, objects.clone())
+            }
+            ServerEvent::Observed(_) | ServerEvent::Relisted(..) | ServerEvent::CertificateAuthority(_) => {}
+            ServerEvent::Kinds => self.graph.kinds_changed(),
         }
     }
 
@@ -39,10 +43,10 @@ impl Collector {
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(step) = self.graph.step(now, objects) else { return false };
         if let Some(action) = step.action {
-            let outcome = match Written::of(perform(&action, objects), &action.place) {
-                Written::Done => Outcome::Done,
-                Written::Absent => Outcome::Absent,
-                Written::Failed => Outcome::Failed,
+            let outcome = match WriteOutcome::of(execute(&action, objects), &action.object_ref) {
+                WriteOutcome::Done => ActionResult::Done,
+                WriteOutcome::Absent => ActionResult::Absent,
+                WriteOutcome::Failed => ActionResult::Failed,
             };
             self.graph.report(step.task, &action.operation, outcome, now);
         }
@@ -55,29 +59,29 @@ impl Collector {
     }
 }
 
-/// Returns whether objects of `kind` take part in garbage collection. Events do not: they are numerous and expire on their
-/// own.
+/// Returns whether objects of `kind` are garbage collected. Events are excluded: they are numerous and expire after an
+/// hour.
 fn is_collected(kind: &GroupVersionKind) -> bool {
     !(kind.kind == "Event" && matches!(kind.group.as_str(), "" | "events.k8s.io"))
 }
 
-fn perform(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
+fn execute(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
     let edit: &dyn Fn(&mut Value) = match &action.operation {
-        Operation::Delete(propagation) => {
+        ObjectOperation::Delete(propagation) => {
             let deletion = Deletion {
                 uid: action.uid.clone(),
                 resource_version: Some(action.resource_version.clone()),
                 propagation: *propagation,
                 is_immediate: false,
             };
-            return objects.delete(&action.place, &deletion);
+            return objects.delete(&action.object_ref, &deletion);
         }
-        Operation::RemoveOwners(owners) => &|metadata| remove_owners(metadata, owners),
-        Operation::UnblockOwners => &unblock_owners,
-        Operation::RemoveFinalizer(finalizer) => &|metadata| remove_finalizer(metadata, finalizer),
+        ObjectOperation::RemoveOwners(owners) => &|metadata| remove_owners(metadata, owners),
+        ObjectOperation::UnblockOwners => &unblock_owners,
+        ObjectOperation::RemoveFinalizer(finalizer) => &|metadata| remove_finalizer(metadata, finalizer),
     };
-    let Some(mut object) = objects.read(&action.place) else { return Ok(()) };
-    let is_judged = Meta::of(&action.place.kind, &object)
+    let Some(mut object) = objects.read(&action.object_ref) else { return Ok(()) };
+    let is_judged = Meta::of(&action.object_ref.kind, &object)
         .is_some_and(|meta| meta.uid == action.uid && meta.resource_version == action.resource_version);
     if !is_judged {
         return Err(ApiError::new(409, "Conflict", "the object has changed since it was judged"));
@@ -85,7 +89,7 @@ fn perform(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
     if let Some(metadata) = object.get_mut("metadata") {
         edit(metadata);
     }
-    objects.replace(&action.place, Part::Main, object)
+    objects.replace(&action.object_ref, Part::Main, object)
 }
 
 fn owner_references(metadata: &mut Value) -> Option<&mut Vec<Value>> {

@@ -7,28 +7,28 @@ use serde_json::{Value, json};
 
 use super::{Collector, Propagation};
 use crate::controllers::{
-    memory::{World, config_map, reference},
-    object::{FOREGROUND, Meta, Owner, Place, Uid, Wait},
-    objects::{Change, Objects},
+    in_memory_server::{InMemoryServer, config_map, reference},
+    object::{DependentWait, FOREGROUND, Meta, ObjectRef, Owner, Uid},
+    objects::{Objects, ServerEvent},
 };
 
 /// Delivers every change and runs every step until no work is left. Time advances to the next due time.
-fn settle(collector: &mut Collector, world: &World) {
+fn settle(collector: &mut Collector, server: &InMemoryServer) {
     let mut now = Duration::ZERO;
     for _ in 0..10_000 {
-        world.take_changes().iter().for_each(|change| collector.take(change));
-        if !collector.step(now, world) {
+        server.take_changes().iter().for_each(|change| collector.take(change));
+        if !collector.step(now, server) {
             match collector.next_due() {
                 Some(due) => now = due,
                 None => return,
             }
         }
     }
-    panic!("it does not come to rest: {collector:#?}");
+    panic!("the collector does not converge: {collector:#?}");
 }
 
-fn names(world: &World) -> Vec<String> {
-    world.all().iter().map(|object| object.place.name.to_string()).collect()
+fn names(server: &InMemoryServer) -> Vec<String> {
+    server.all().iter().map(|object| object.object_ref.name.to_string()).collect()
 }
 
 fn owned_by(owners: &[Value]) -> Value {
@@ -36,300 +36,296 @@ fn owned_by(owners: &[Value]) -> Value {
 }
 
 #[test]
-fn dependents_go_after_their_owner_has_gone_and_so_do_theirs() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    let child = world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    world.put(&config_map("grandchild"), owned_by(&[reference(&config_map("child"), &child, true)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["child", "grandchild", "owner"]);
-    world.user_deletes(&config_map("owner"), Propagation::Background);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+fn dependents_are_deleted_transitively_after_their_owner() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    let child = server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    server.put(&config_map("grandchild"), owned_by(&[reference(&config_map("child"), &child, true)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["child", "grandchild", "owner"]);
+    server.user_deletes(&config_map("owner"), Propagation::Background);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
-fn a_namesake_with_another_uid_is_no_owner() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    world.user_deletes(&config_map("owner"), Propagation::Background);
-    world.put(&config_map("owner"), json!({}));
-    world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["owner"]);
+fn an_object_with_the_same_name_and_another_uid_is_not_an_owner() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    server.user_deletes(&config_map("owner"), Propagation::Background);
+    server.put(&config_map("owner"), json!({}));
+    server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["owner"]);
 }
 
 #[test]
-fn an_owner_not_heard_of_yet_is_looked_up_before_anything_is_deleted() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    world.take_changes();
-    world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    world.put(&config_map("stray"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["child", "owner"]);
+fn an_unobserved_owner_is_looked_up_before_its_dependents_are_deleted() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    server.take_changes();
+    server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    server.put(&config_map("stray"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["child", "owner"]);
 }
 
 #[test]
-fn with_one_owner_left_only_the_references_to_the_others_go() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owners = ["a", "b", "c"].map(|name| (name, world.put(&config_map(name), json!({}))));
+fn references_to_deleted_owners_are_removed_while_one_owner_lives() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owners = ["a", "b", "c"].map(|name| (name, server.put(&config_map(name), json!({}))));
     let references = owners.each_ref().map(|(name, uid)| reference(&config_map(name), uid, true));
-    world.put(&config_map("child"), owned_by(&references));
-    settle(&mut collector, &world);
-    world.user_deletes(&config_map("a"), Propagation::Background);
-    world.user_deletes(&config_map("b"), Propagation::Foreground);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["c", "child"]);
-    let child = world.read(&config_map("child")).unwrap();
+    server.put(&config_map("child"), owned_by(&references));
+    settle(&mut collector, &server);
+    server.user_deletes(&config_map("a"), Propagation::Background);
+    server.user_deletes(&config_map("b"), Propagation::Foreground);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["c", "child"]);
+    let child = server.read(&config_map("child")).unwrap();
     assert_eq!(child["metadata"]["ownerReferences"], json!([references[2]]));
-    world.user_deletes(&config_map("c"), Propagation::Background);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+    server.user_deletes(&config_map("c"), Propagation::Background);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
-fn in_the_foreground_an_owner_waits_for_the_dependents_that_block_it() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
+fn foreground_deletion_waits_for_blocking_dependents() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
     let mut blocking = owned_by(&[reference(&config_map("owner"), &owner, true)]);
     blocking["metadata"]["finalizers"] = json!(["example.com/keep"]);
-    let blocking = world.put(&config_map("blocking"), blocking);
-    world
+    let blocking = server.put(&config_map("blocking"), blocking);
+    server
         .put(&config_map("blocking-child"), owned_by(&[reference(&config_map("blocking"), &blocking, true)]));
     let mut free = owned_by(&[reference(&config_map("owner"), &owner, false)]);
     free["metadata"]["finalizers"] = json!(["example.com/keep"]);
-    world.put(&config_map("free"), free);
-    world.user_deletes(&config_map("owner"), Propagation::Foreground);
-    settle(&mut collector, &world);
+    server.put(&config_map("free"), free);
+    server.user_deletes(&config_map("owner"), Propagation::Foreground);
+    settle(&mut collector, &server);
 
     // The blocking dependent has a dependent too, so it was deleted in the foreground as well.
-    assert_eq!(names(&world), ["blocking", "free", "owner"]);
-    world.user_edits(&config_map("blocking"), |object| object["metadata"]["finalizers"] = json!([]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["free"], "one that does not block may outlive its owner");
-    assert!(world.all()[0].is_being_deleted());
+    assert_eq!(names(&server), ["blocking", "free", "owner"]);
+    server.user_edits(&config_map("blocking"), |object| object["metadata"]["finalizers"] = json!([]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["free"], "one that does not block may outlive its owner");
+    assert!(server.all()[0].is_being_deleted());
 }
 
 #[test]
 fn dependents_with_dependents_are_deleted_in_the_foreground() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    let child = world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, true)]));
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    let child = server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, true)]));
     let mut grandchild = owned_by(&[reference(&config_map("child"), &child, true)]);
     grandchild["metadata"]["finalizers"] = json!(["example.com/keep"]);
-    world.put(&config_map("grandchild"), grandchild);
-    world.user_deletes(&config_map("owner"), Propagation::Foreground);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["child", "grandchild", "owner"]);
-    assert!(world.all()[0].has_finalizer(FOREGROUND));
-    world.user_edits(&config_map("grandchild"), |object| object["metadata"]["finalizers"] = json!([]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+    server.put(&config_map("grandchild"), grandchild);
+    server.user_deletes(&config_map("owner"), Propagation::Foreground);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["child", "grandchild", "owner"]);
+    assert!(server.all()[0].has_finalizer(FOREGROUND));
+    server.user_edits(&config_map("grandchild"), |object| object["metadata"]["finalizers"] = json!([]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
-fn an_owner_stops_waiting_when_a_dependent_no_longer_blocks_it() {
+fn foreground_deletion_proceeds_when_a_dependent_no_longer_blocks() {
     for edit in [
         (|object: &mut Value| object["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = false.into())
             as fn(&mut _),
         |object| object["metadata"]["ownerReferences"] = json!([]),
     ] {
-        let (mut collector, world) = (Collector::default(), World::new());
-        let owner = world.put(&config_map("owner"), json!({}));
+        let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+        let owner = server.put(&config_map("owner"), json!({}));
         let mut child = owned_by(&[reference(&config_map("owner"), &owner, true)]);
         child["metadata"]["finalizers"] = json!(["example.com/keep"]);
-        world.put(&config_map("child"), child);
-        world.user_deletes(&config_map("owner"), Propagation::Foreground);
-        settle(&mut collector, &world);
-        assert_eq!(names(&world), ["child", "owner"]);
-        world.user_edits(&config_map("child"), edit);
-        settle(&mut collector, &world);
-        assert_eq!(names(&world), ["child"]);
+        server.put(&config_map("child"), child);
+        server.user_deletes(&config_map("owner"), Propagation::Foreground);
+        settle(&mut collector, &server);
+        assert_eq!(names(&server), ["child", "owner"]);
+        server.user_edits(&config_map("child"), edit);
+        settle(&mut collector, &server);
+        assert_eq!(names(&server), ["child"]);
     }
 }
 
 #[test]
-fn orphaned_dependents_live_and_no_longer_refer_to_their_owner() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
+fn orphaned_dependents_survive_without_their_owner_reference() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
     for name in ["a", "b", "c"] {
-        world.put(&config_map(name), owned_by(&[reference(&config_map("owner"), &owner, true)]));
+        server.put(&config_map(name), owned_by(&[reference(&config_map("owner"), &owner, true)]));
     }
-    settle(&mut collector, &world);
-    world.user_deletes(&config_map("owner"), Propagation::Orphan);
-    world.conflicts.set(3);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["a", "b", "c"]);
-    assert!(world.all().iter().all(|object| object.owners.is_empty() && !object.is_being_deleted()));
+    settle(&mut collector, &server);
+    server.user_deletes(&config_map("owner"), Propagation::Orphan);
+    server.conflicts.set(3);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["a", "b", "c"]);
+    assert!(server.all().iter().all(|object| object.owners.is_empty() && !object.is_being_deleted()));
 }
 
 #[test]
-fn circles_end() {
+fn ownership_cycles_are_deleted() {
     for propagation in [Propagation::Background, Propagation::Foreground] {
-        let (mut collector, world) = (Collector::default(), World::new());
-        let a = world.put(&config_map("a"), json!({}));
-        let b = world.put(&config_map("b"), owned_by(&[reference(&config_map("a"), &a, true)]));
-        world.user_edits(&config_map("a"), |object| {
+        let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+        let a = server.put(&config_map("a"), json!({}));
+        let b = server.put(&config_map("b"), owned_by(&[reference(&config_map("a"), &a, true)]));
+        server.user_edits(&config_map("a"), |object| {
             object["metadata"]["ownerReferences"] = json!([reference(&config_map("b"), &b, true)]);
         });
-        settle(&mut collector, &world);
-        assert_eq!(names(&world), ["a", "b"], "each has a living owner");
-        world.user_deletes(&config_map("a"), propagation);
-        settle(&mut collector, &world);
-        assert_eq!(names(&world), [""; 0], "{propagation:?}");
+        settle(&mut collector, &server);
+        assert_eq!(names(&server), ["a", "b"], "each has a living owner");
+        server.user_deletes(&config_map("a"), propagation);
+        settle(&mut collector, &server);
+        assert_eq!(names(&server), [""; 0], "{propagation:?}");
     }
 }
 
 #[test]
-fn an_object_that_owns_itself_lives_until_it_is_deleted() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let narcissus = world.put(&config_map("a"), json!({}));
-    world.user_edits(&config_map("a"), |object| {
+fn an_object_that_owns_itself_is_not_collected() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let narcissus = server.put(&config_map("a"), json!({}));
+    server.user_edits(&config_map("a"), |object| {
         object["metadata"]["ownerReferences"] = json!([reference(&config_map("a"), &narcissus, true)]);
     });
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["a"]);
-    world.user_deletes(&config_map("a"), Propagation::Foreground);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["a"]);
+    server.user_deletes(&config_map("a"), Propagation::Foreground);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
-fn an_owner_in_another_namespace_is_none() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    let elsewhere = Place::new("", "v1", "ConfigMap", "elsewhere", "child");
-    world.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["owner"]);
+fn an_owner_in_another_namespace_does_not_count() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    let elsewhere = ObjectRef::new("", "v1", "ConfigMap", "elsewhere", "child");
+    server.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["owner"]);
 }
 
 #[test]
-fn one_that_was_heard_of_before_its_owner_in_another_namespace_goes_too() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    let changes = world.take_changes();
-    let elsewhere = Place::new("", "v1", "ConfigMap", "elsewhere", "child");
-    world.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    for change in world.take_changes().iter().chain(&changes) {
+fn a_dependent_observed_before_its_owner_in_another_namespace_is_deleted() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    let changes = server.take_changes();
+    let elsewhere = ObjectRef::new("", "v1", "ConfigMap", "elsewhere", "child");
+    server.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    for change in server.take_changes().iter().chain(&changes) {
         collector.take(change);
     }
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["owner"]);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["owner"]);
 }
 
 #[test]
-fn objects_of_the_cluster_own_across_namespaces_and_are_never_owned_from_one() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let node = Place::new("", "v1", "Node", "", "node");
-    let uid = world.put(&node, json!({}));
-    world.put(&config_map("of-node"), owned_by(&[reference(&node, &uid, false)]));
-    let owner = world.put(&config_map("owner"), json!({}));
-    let invalid = Place::new("", "v1", "Node", "", "owned");
-    world.put(&invalid, owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["of-node", "owner", "node", "owned"]);
-    world.user_deletes(&node, Propagation::Background);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["owner", "owned"], "an owner that cannot be one says nothing");
+fn cluster_scoped_objects_own_across_namespaces_and_have_no_namespaced_owners() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let node = ObjectRef::new("", "v1", "Node", "", "node");
+    let uid = server.put(&node, json!({}));
+    server.put(&config_map("of-node"), owned_by(&[reference(&node, &uid, false)]));
+    let owner = server.put(&config_map("owner"), json!({}));
+    let invalid = ObjectRef::new("", "v1", "Node", "", "owned");
+    server.put(&invalid, owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["of-node", "owner", "node", "owned"]);
+    server.user_deletes(&node, Propagation::Background);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["owner", "owned"], "an invalid owner is ignored");
 }
 
 #[test]
-fn owners_of_kinds_that_are_not_served_are_left_alone_until_they_are() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let unknown = Place::new("example.com", "v1", "Foo", "ns", "nobody");
-    world.put(&config_map("child"), owned_by(&[reference(&unknown, "no-uid", false)]));
-    settle(&mut collector, &world);
-    assert_eq!(
-        (names(&world).len(), collector.next_due()),
-        (1, None),
-        "it waits without trying again and again"
-    );
-    world.serve("example.com", "v1", "Foo", "foos", true);
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+fn dependents_of_unserved_kinds_are_kept_until_the_kind_is_served() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let unknown = ObjectRef::new("example.com", "v1", "Foo", "ns", "nobody");
+    server.put(&config_map("child"), owned_by(&[reference(&unknown, "no-uid", false)]));
+    settle(&mut collector, &server);
+    assert_eq!((names(&server).len(), collector.next_due()), (1, None), "waiting does not retry");
+    server.serve("example.com", "v1", "Foo", "foos", true);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
-fn dependents_of_an_object_that_went_together_with_its_kind_go() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    world.serve("example.com", "v1", "Foo", "foos", true);
-    let foo = Place::new("example.com", "v1", "Foo", "ns", "foo");
-    let uid = world.put(&foo, json!({}));
-    world.put(&config_map("child"), owned_by(&[reference(&foo, &uid, false)]));
-    settle(&mut collector, &world);
-    world.user_deletes(&foo, Propagation::Background);
-    world.stop_serving("Foo");
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+fn dependents_are_deleted_when_their_owner_is_removed_with_its_kind() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    server.serve("example.com", "v1", "Foo", "foos", true);
+    let foo = ObjectRef::new("example.com", "v1", "Foo", "ns", "foo");
+    let uid = server.put(&foo, json!({}));
+    server.put(&config_map("child"), owned_by(&[reference(&foo, &uid, false)]));
+    settle(&mut collector, &server);
+    server.user_deletes(&foo, Propagation::Background);
+    server.stop_serving("Foo");
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
-fn an_object_keeps_the_way_of_deletion_its_finalizers_ask_for() {
-    let (mut collector, world) = (Collector::default(), World::new());
+fn finalizers_determine_the_propagation_policy_of_a_collected_object() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
     let mut child = owned_by(&[reference(&config_map("nobody"), "no-uid", false)]);
     child["metadata"]["finalizers"] = json!(["orphan"]);
-    let child = world.put(&config_map("child"), child);
-    world.put(&config_map("grandchild"), owned_by(&[reference(&config_map("child"), &child, false)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["grandchild"]);
+    let child = server.put(&config_map("child"), child);
+    server.put(&config_map("grandchild"), owned_by(&[reference(&config_map("child"), &child, false)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["grandchild"]);
 }
 
 #[test]
-fn an_owner_named_twice_right_and_wrong_keeps_its_dependent() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
+fn a_valid_and_an_invalid_reference_to_one_owner_keep_the_dependent() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
     let references = ["owner", "other"].map(|name| reference(&config_map(name), &owner, false));
-    world.put(&config_map("child"), owned_by(&references));
-    settle(&mut collector, &world);
-    assert_eq!(world.object_owners("child"), 2);
+    server.put(&config_map("child"), owned_by(&references));
+    settle(&mut collector, &server);
+    assert_eq!(server.object_owners("child"), 2);
 }
 
 #[test]
-fn what_changes_between_the_judgement_and_the_deletion_is_judged_again() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    world.put(&config_map("child"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
-    world.take_changes().iter().for_each(|change| collector.take(change));
-    world.conflicts.set(1);
-    assert!(collector.step(Duration::ZERO, &world), "the deletion meets a conflict");
-    world.user_edits(&config_map("child"), |object| {
+fn an_object_that_changes_before_its_deletion_is_evaluated_again() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    server.put(&config_map("child"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
+    server.take_changes().iter().for_each(|change| collector.take(change));
+    server.conflicts.set(1);
+    assert!(collector.step(Duration::ZERO, &server), "the deletion meets a conflict");
+    server.user_edits(&config_map("child"), |object| {
         object["metadata"]["ownerReferences"] = json!([reference(&config_map("owner"), &owner, false)]);
     });
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["child", "owner"]);
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["child", "owner"]);
 }
 
 #[test]
-fn a_kind_listed_anew_tells_what_has_gone_meanwhile() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    let owner = world.put(&config_map("owner"), json!({}));
-    world.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    settle(&mut collector, &world);
-    world.user_deletes(&config_map("owner"), Propagation::Background);
-    world.take_changes();
+fn relisting_a_kind_detects_deletions_missed_by_the_watch() {
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    let owner = server.put(&config_map("owner"), json!({}));
+    server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
+    settle(&mut collector, &server);
+    server.user_deletes(&config_map("owner"), Propagation::Background);
+    server.take_changes();
     let kind = config_map("child").kind;
-    collector.take(&Change::Relisted(kind.clone(), world.list(&kind, None)));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), [""; 0]);
+    collector.take(&ServerEvent::Relisted(kind.clone(), server.list(&kind, None)));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), [""; 0]);
 }
 
 #[test]
 fn events_are_not_collected() {
-    let (mut collector, world) = (Collector::default(), World::new());
-    world.serve("", "v1", "Event", "events", true);
-    let event = Place::new("", "v1", "Event", "ns", "event");
-    world.put(&event, owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
-    settle(&mut collector, &world);
-    assert_eq!(names(&world), ["event"]);
+    let (mut collector, server) = (Collector::default(), InMemoryServer::new());
+    server.serve("", "v1", "Event", "events", true);
+    let event = ObjectRef::new("", "v1", "Event", "ns", "event");
+    server.put(&event, owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
+    settle(&mut collector, &server);
+    assert_eq!(names(&server), ["event"]);
 }
 
-impl World {
+impl InMemoryServer {
     fn object_owners(&self, name: &str) -> usize {
         self.list(&config_map(name).kind, None)
             .iter()
-            .find(|meta| *meta.place.name == *name)
+            .find(|meta| *meta.object_ref.name == *name)
             .unwrap()
             .owners
             .len()
@@ -372,10 +368,10 @@ fn operation() -> impl Strategy<Value = Operation> {
 #[derive(Default)]
 struct Simulation {
     collector: Collector,
-    world: World,
+    server: InMemoryServer,
     /// Changes that are not yet delivered to the collector.
-    undelivered: std::collections::VecDeque<Change>,
-    created: Vec<(Place, Uid)>,
+    undelivered: std::collections::VecDeque<ServerEvent>,
+    created: Vec<(ObjectRef, Uid)>,
     /// Objects that must not be deleted: orphaned while they had no other owner, and never deleted or released by a user.
     orphaned: Vec<Uid>,
     /// The number of next writes of the collector that fail with a conflict.
@@ -383,7 +379,7 @@ struct Simulation {
     now: Duration,
 }
 
-impl Default for World {
+impl Default for InMemoryServer {
     fn default() -> Self {
         Self::new()
     }
@@ -391,39 +387,39 @@ impl Default for World {
 
 impl Simulation {
     fn execute(&mut self, operation: &Operation) {
-        let world = &self.world;
+        let server = &self.server;
         match operation {
             Operation::Create { owners, is_kept } => {
-                let place = config_map(&format!("o{}", self.created.len()));
+                let object_ref = config_map(&format!("o{}", self.created.len()));
                 let references: Vec<Value> = owners
                     .iter()
                     .filter_map(|(back, blocks)| {
-                        let (place, uid) = self.created.iter().rev().nth(*back)?;
+                        let (object_ref, uid) = self.created.iter().rev().nth(*back)?;
                         // Whether a reference is orphaned is undefined if it was created while its owner was orphaning
                         // dependents.
-                        let is_certain = world.find(uid).is_none_or(|owner| !owner.is_being_deleted());
-                        is_certain.then(|| reference(place, uid, *blocks))
+                        let is_certain = server.find(uid).is_none_or(|owner| !owner.is_being_deleted());
+                        is_certain.then(|| reference(object_ref, uid, *blocks))
                     })
                     .collect();
                 let mut object = owned_by(&references);
                 if *is_kept {
                     object["metadata"]["finalizers"] = json!(["example.com/keep"]);
                 }
-                let uid = world.put(&place, object);
-                self.created.push((place, uid));
+                let uid = server.put(&object_ref, object);
+                self.created.push((object_ref, uid));
             }
             Operation::Delete { which, how } => {
-                let Some((place, uid)) = self.created.iter().rev().nth(*which) else { return };
+                let Some((object_ref, uid)) = self.created.iter().rev().nth(*which) else { return };
                 let propagation = [Propagation::Background, Propagation::Foreground, Propagation::Orphan]
                     [usize::from(*how)];
-                let is_first = world.find(uid).is_some_and(|object| !object.is_being_deleted());
+                let is_first = server.find(uid).is_some_and(|object| !object.is_being_deleted());
                 if !is_first {
                     return;
                 }
                 self.orphaned.retain(|orphan| orphan != uid);
-                world.user_deletes(place, propagation);
+                server.user_deletes(object_ref, propagation);
                 if propagation == Propagation::Orphan {
-                    let dependents = world.all().into_iter().filter(|object| {
+                    let dependents = server.all().into_iter().filter(|object| {
                         !object.is_being_deleted() && object.owners.iter().all(|owner| owner.uid == *uid)
                     });
                     self.orphaned.extend(
@@ -432,15 +428,15 @@ impl Simulation {
                 }
             }
             Operation::Release(which) => {
-                if let Some((place, _)) = self.created.iter().rev().nth(*which) {
-                    world.user_edits(place, |object| {
+                if let Some((object_ref, _)) = self.created.iter().rev().nth(*which) {
+                    server.user_edits(object_ref, |object| {
                         super::remove_finalizer(&mut object["metadata"], "example.com/keep");
                     });
                 }
             }
             Operation::Adopt(which) => {
-                if let Some((place, _)) = self.created.iter().rev().nth(*which) {
-                    world.user_edits(place, |object| object["metadata"]["ownerReferences"] = json!([]));
+                if let Some((object_ref, _)) = self.created.iter().rev().nth(*which) {
+                    server.user_edits(object_ref, |object| object["metadata"]["ownerReferences"] = json!([]));
                 }
             }
             Operation::Deliver(count) => self.deliver(*count),
@@ -452,7 +448,7 @@ impl Simulation {
     }
 
     fn deliver(&mut self, count: usize) {
-        self.undelivered.extend(self.world.take_changes());
+        self.undelivered.extend(self.server.take_changes());
         for change in self.undelivered.drain(..count.min(self.undelivered.len())) {
             self.collector.take(&change);
         }
@@ -460,20 +456,20 @@ impl Simulation {
 
     /// Runs a step and checks that it deleted no object with an existing owner.
     fn step(&mut self) -> bool {
-        let before: Vec<Meta> = self.world.all();
-        self.world.conflicts.set(self.conflicts);
-        let has_worked = self.collector.step(self.now, &self.world);
-        self.conflicts = self.world.conflicts.take();
+        let before: Vec<Meta> = self.server.all();
+        self.server.conflicts.set(self.conflicts);
+        let has_worked = self.collector.step(self.now, &self.server);
+        self.conflicts = self.server.conflicts.take();
         for object in before.iter().filter(|object| !object.is_being_deleted()) {
-            let is_deleted = self.world.find(&object.uid).is_none_or(|object| object.is_being_deleted());
+            let is_deleted = self.server.find(&object.uid).is_none_or(|object| object.is_being_deleted());
             let is_solid = |owner: &Owner| {
                 let found = before.iter().find(|other| other.uid == owner.uid);
-                found.is_some_and(|found| found.waits_for() != Wait::DependentsGone)
+                found.is_some_and(|found| found.waits_for() != DependentWait::DependentsDeleted)
             };
             assert!(
                 !is_deleted || (!object.owners.is_empty() && !object.owners.iter().any(is_solid)),
-                "{} was deleted although it has a living owner or none",
-                object.place.name
+                "{} was deleted although it has an existing owner or no owner",
+                object.object_ref.name
             );
         }
         has_worked
@@ -489,30 +485,34 @@ impl Simulation {
                 }
             }
         }
-        panic!("it does not come to rest");
+        panic!("the collector does not converge");
     }
 
     fn check(&self) {
-        for object in self.world.all() {
-            let name = &object.place.name;
-            let has_living_owner = object.owners.iter().any(|owner| self.world.find(&owner.uid).is_some());
+        for object in self.server.all() {
+            let name = &object.object_ref.name;
+            let has_living_owner = object.owners.iter().any(|owner| self.server.find(&owner.uid).is_some());
             let is_garbage = !object.owners.is_empty() && !has_living_owner;
             assert!(object.is_being_deleted() || !is_garbage, "{name} has outlived all its owners");
-            assert_ne!(object.waits_for(), Wait::DependentsOrphaned, "{name} waits for dependents to let go");
-            if object.waits_for() == Wait::DependentsGone {
-                let is_blocked = self.world.all().iter().any(|dependent| {
+            assert_ne!(
+                object.waits_for(),
+                DependentWait::DependentsOrphaned,
+                "{name} waits for dependents to let go"
+            );
+            if object.waits_for() == DependentWait::DependentsDeleted {
+                let is_blocked = self.server.all().iter().any(|dependent| {
                     dependent.owners.iter().any(|owner| owner.uid == object.uid && owner.blocks)
                 });
-                assert!(is_blocked, "{name} waits for nobody");
+                assert!(is_blocked, "{name} waits without dependents");
             }
         }
         for uid in &self.orphaned {
-            assert!(self.world.find(uid).is_some(), "an orphaned object is gone");
+            assert!(self.server.find(uid).is_some(), "an orphaned object was deleted");
         }
     }
 }
 
-impl World {
+impl InMemoryServer {
     fn find(&self, uid: &Uid) -> Option<Meta> {
         self.all().into_iter().find(|object| object.uid == *uid)
     }
@@ -521,7 +521,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn only_garbage_is_deleted_and_all_of_it(operations in prop::collection::vec(operation(), 1..60)) {
+    fn exactly_the_garbage_is_deleted(operations in prop::collection::vec(operation(), 1..60)) {
         let mut simulation = Simulation::default();
         for operation in &operations {
             simulation.execute(operation);

@@ -68,7 +68,7 @@ pub(super) fn update(conditions: &mut Vec<Value>, remaining: &Remaining, now: &s
     has_changed
 }
 
-/// Returns the conditions that clients know, in the order of a real cluster.
+/// Returns the five deletion conditions in the order of kube-controller-manager.
 fn conditions_of(remaining: &Remaining) -> [Condition; 5] {
     let listed = |entries: Vec<String>| entries.join(", ");
     let refusals = (!remaining.refusals.is_empty()).then(|| {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_is_said_in_words_and_its_time_moves_only_with_its_status() {
+    fn conditions_describe_remaining_content_and_transition_times_change_with_status() {
         let mut conditions = Vec::new();
         let mut remaining = Remaining::default();
         remaining.objects.insert("foos.example.com".to_owned(), 2);

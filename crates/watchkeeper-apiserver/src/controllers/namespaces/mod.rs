@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use self::{
     conditions::Remaining,
-    purge::{Progress, Purge},
+    purge::{Purge, PurgeProgress},
 };
 use super::{
-    object::{Meta, Place},
-    objects::{Change, Objects, Written},
+    object::{Meta, ObjectRef},
+    objects::{Objects, ServerEvent, WriteOutcome},
     queue::Queue,
     timestamp,
 };
@@ -49,72 +49,77 @@ pub(crate) struct Namespaces {
 
 impl Namespaces {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &ServerEvent) {
         match change {
-            Change::Seen(object) if is_namespace(&object.place.kind) => self.take_namespace(object),
-            Change::Gone(object) if is_namespace(&object.place.kind) => {
-                self.terminating.remove(&object.place.name);
-                self.resting_until.remove(&object.place.name);
-                self.ended.push_back(object.place.name.clone());
+            ServerEvent::Observed(object) if is_namespace(&object.object_ref.kind) => {
+                self.take_namespace(object)
+            }
+            ServerEvent::Deleted(object) if is_namespace(&object.object_ref.kind) => {
+                self.terminating.remove(&object.object_ref.name);
+                self.resting_until.remove(&object.object_ref.name);
+                self.ended.push_back(object.object_ref.name.clone());
                 self.ended.drain(..self.ended.len().saturating_sub(ENDED));
             }
             // No kubelet will report that the pods of the node have stopped.
-            Change::Gone(object) if object.place.is_of("", "Node") => self.enqueue_all(),
-            Change::Seen(object) if self.ended.contains(&object.place.namespace) => {
-                self.queue.add(object.place.namespace.clone());
+            ServerEvent::Deleted(object) if object.object_ref.is_of("", "Node") => self.enqueue_all(),
+            ServerEvent::Observed(object) if self.ended.contains(&object.object_ref.namespace) => {
+                self.queue.add(object.object_ref.namespace.clone());
             }
-            Change::Seen(object) | Change::Gone(object) => self.enqueue(&object.place.namespace),
-            Change::Relisted(kind, objects) => {
+            ServerEvent::Observed(object) | ServerEvent::Deleted(object) => {
+                self.enqueue(&object.object_ref.namespace)
+            }
+            ServerEvent::Relisted(kind, objects) => {
                 if is_namespace(kind) {
-                    let there: HashSet<&str> = objects.iter().map(|object| &*object.place.name).collect();
-                    self.terminating.retain(|name| there.contains(&**name));
+                    let existing: HashSet<&str> =
+                        objects.iter().map(|object| &*object.object_ref.name).collect();
+                    self.terminating.retain(|name| existing.contains(&**name));
                     for object in objects {
                         self.take_namespace(object);
                     }
                 }
                 self.enqueue_all();
             }
-            Change::Kinds => self.enqueue_all(),
-            Change::Trusted(_) => {}
+            ServerEvent::Kinds => self.enqueue_all(),
+            ServerEvent::CertificateAuthority(_) => {}
         }
     }
 
     /// Continues with a namespace that is due. Returns false if none is due.
     pub(crate) fn step(&mut self, now: Duration, objects: &impl Objects) -> bool {
         let Some(name) = self.queue.pop(now) else { return false };
-        let place = Place::new("", "v1", "Namespace", "", &name);
+        let object_ref = ObjectRef::new("", "v1", "Namespace", "", &name);
         let going = self.passes.remove(&name);
-        let found = objects.read(&place);
+        let found = objects.read(&object_ref);
         if found.is_none() && self.ended.contains(&name) {
             self.sweep(name, going, objects);
             return true;
         }
-        let Some(namespace) = found.filter(is_ending) else {
+        let Some(namespace) = found.filter(is_terminating) else {
             self.queue.forget(&name);
             return true;
         };
         let pass = match going {
             Some(pass) => pass,
-            None => match mark_terminating(&place, &namespace, objects) {
-                Some(Written::Failed) => {
+            None => match mark_terminating(&object_ref, &namespace, objects) {
+                Some(WriteOutcome::Failed) => {
                     self.queue.retry(name, now);
                     return true;
                 }
                 // The write of the mark enqueues the namespace again.
-                Some(Written::Done | Written::Absent) => return true,
+                Some(WriteOutcome::Done | WriteOutcome::Absent) => return true,
                 None => Purge::new(&name, objects),
             },
         };
         match pass.step(objects) {
-            Progress::Going(pass) => {
+            PurgeProgress::InProgress(pass) => {
                 self.passes.insert(name.clone(), pass);
                 self.queue.add(name);
             }
-            Progress::Finished(remaining, next_check) => {
+            PurgeProgress::Finished(remaining, next_check) => {
                 if let Some(wait) = next_check.and_then(|at| at.duration_since(objects.now()).ok()) {
                     self.queue.add_at(name.clone(), now + wait);
                 }
-                self.finish(name, &place, namespace, &remaining, now, objects);
+                self.finish(name, &object_ref, namespace, &remaining, now, objects);
             }
         }
         true
@@ -128,19 +133,19 @@ impl Namespaces {
     /// Deletes objects that were created in a namespace while it was deleted.
     fn sweep(&mut self, name: Box<str>, going: Option<Purge>, objects: &impl Objects) {
         match going.unwrap_or_else(|| Purge::new(&name, objects)).step(objects) {
-            Progress::Going(pass) => {
+            PurgeProgress::InProgress(pass) => {
                 self.passes.insert(name.clone(), pass);
                 self.queue.add(name);
             }
-            Progress::Finished(..) => self.queue.forget(&name),
+            PurgeProgress::Finished(..) => self.queue.forget(&name),
         }
     }
 
     fn take_namespace(&mut self, namespace: &Meta) {
-        self.ended.retain(|name| *name != namespace.place.name);
+        self.ended.retain(|name| *name != namespace.object_ref.name);
         if namespace.is_being_deleted() {
-            self.terminating.insert(namespace.place.name.clone());
-            self.enqueue(&namespace.place.name);
+            self.terminating.insert(namespace.object_ref.name.clone());
+            self.enqueue(&namespace.object_ref.name);
         }
     }
 
@@ -161,7 +166,7 @@ impl Namespaces {
     fn finish(
         &mut self,
         name: Box<str>,
-        place: &Place,
+        object_ref: &ObjectRef,
         namespace: Value,
         remaining: &Remaining,
         now: Duration,
@@ -172,12 +177,12 @@ impl Namespaces {
             .min(LONGEST_REST);
         self.resting_until.insert(name.clone(), now + rest);
         let is_empty = remaining.count() == 0 && remaining.refusals.is_empty();
-        let mut written = report(place, namespace, remaining, objects);
-        if is_empty && written != Some(Written::Failed) {
-            written = finalize(place, objects);
+        let mut written = report(object_ref, namespace, remaining, objects);
+        if is_empty && written != Some(WriteOutcome::Failed) {
+            written = finalize(object_ref, objects);
         }
         match written {
-            Some(Written::Failed) => self.queue.retry(name, now),
+            Some(WriteOutcome::Failed) => self.queue.retry(name, now),
             _ if !remaining.refusals.is_empty() => self.queue.retry(name, now),
             _ => self.queue.forget(&name),
         }
@@ -189,46 +194,50 @@ fn is_namespace(kind: &GroupVersionKind) -> bool {
 }
 
 /// Returns whether the namespace is being deleted and still has a finalizer.
-fn is_ending(namespace: &Value) -> bool {
+fn is_terminating(namespace: &Value) -> bool {
     namespace.pointer("/metadata/deletionTimestamp").is_some()
         && namespace.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
 }
 
-fn mark_terminating(place: &Place, namespace: &Value, objects: &impl Objects) -> Option<Written> {
+fn mark_terminating(
+    object_ref: &ObjectRef,
+    namespace: &Value,
+    objects: &impl Objects,
+) -> Option<WriteOutcome> {
     if namespace.pointer("/status/phase").is_some_and(|phase| phase == "Terminating") {
         return None;
     }
     let mut namespace = namespace.clone();
     status_of(&mut namespace)?.insert("phase".to_owned(), "Terminating".into());
-    Some(Written::of(objects.replace(place, Part::Subresource("status"), namespace), place))
+    Some(WriteOutcome::of(objects.replace(object_ref, Part::Subresource("status"), namespace), object_ref))
 }
 
 /// Writes the remaining content into the conditions. Returns none if they are already up to date.
 fn report(
-    place: &Place,
+    object_ref: &ObjectRef,
     mut namespace: Value,
     remaining: &Remaining,
     objects: &impl Objects,
-) -> Option<Written> {
+) -> Option<WriteOutcome> {
     let status = status_of(&mut namespace)?;
     let conditions = status.entry("conditions").or_insert_with(|| json!([])).as_array_mut()?;
-    let says_nothing = conditions.is_empty() && remaining == &Remaining::default();
-    if says_nothing || !conditions::update(conditions, remaining, &timestamp::format(objects.now())) {
+    let is_unset = conditions.is_empty() && remaining == &Remaining::default();
+    if is_unset || !conditions::update(conditions, remaining, &timestamp::format(objects.now())) {
         return None;
     }
-    Some(Written::of(objects.replace(place, Part::Subresource("status"), namespace), place))
+    Some(WriteOutcome::of(objects.replace(object_ref, Part::Subresource("status"), namespace), object_ref))
 }
 
 /// Removes the finalizer of an empty namespace.
-fn finalize(place: &Place, objects: &impl Objects) -> Option<Written> {
-    let mut namespace = objects.read(place).filter(is_ending)?;
+fn finalize(object_ref: &ObjectRef, objects: &impl Objects) -> Option<WriteOutcome> {
+    let mut namespace = objects.read(object_ref).filter(is_terminating)?;
     let finalizers = namespace.pointer_mut("/spec/finalizers")?.as_array_mut()?;
     let before = finalizers.len();
     finalizers.retain(|finalizer| finalizer != FINALIZER);
     if finalizers.len() == before {
         return None;
     }
-    Some(Written::of(objects.replace(place, Part::Subresource("finalize"), namespace), place))
+    Some(WriteOutcome::of(objects.replace(object_ref, Part::Subresource("finalize"), namespace), object_ref))
 }
 
 fn status_of(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {

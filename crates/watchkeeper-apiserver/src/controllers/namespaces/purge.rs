@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::conditions::Remaining;
 use crate::controllers::{
     garbage::Propagation,
-    object::{Meta, Place},
-    objects::{Deletion, Objects, Served},
+    object::{Meta, ObjectRef},
+    objects::{Deletion, ListableKind, Objects},
     timestamp,
 };
 
@@ -19,9 +19,9 @@ const OBJECTS_A_STEP: usize = 64;
 #[derive(Debug)]
 pub(super) struct Purge {
     namespace: Box<str>,
-    kinds: VecDeque<Served>,
+    kinds: VecDeque<ListableKind>,
     /// The current kind, with its objects that are not yet checked.
-    current: Option<(Served, VecDeque<Meta>)>,
+    current: Option<(ListableKind, VecDeque<Meta>)>,
     remaining: Remaining,
     /// The earliest time at which a remaining object is worth another check, if that depends on time.
     next_check: Option<SystemTime>,
@@ -29,9 +29,9 @@ pub(super) struct Purge {
 
 /// The progress of a pass.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(super) enum PurgeProgress {
     /// More objects remain to be checked.
-    Going(Purge),
+    InProgress(Purge),
     /// The pass is complete. Carries the remaining content and the time of the next check.
     Finished(Remaining, Option<SystemTime>),
 }
@@ -51,14 +51,14 @@ impl Purge {
     }
 
     /// Checks some more objects.
-    pub(super) fn step(mut self, objects: &impl Objects) -> Progress {
+    pub(super) fn step(mut self, objects: &impl Objects) -> PurgeProgress {
         let mut left = OBJECTS_A_STEP;
         loop {
             if let Some((served, items)) = &mut self.current {
                 while let Some(item) = items.pop_front() {
                     if left == 0 {
                         items.push_front(item);
-                        return Progress::Going(self);
+                        return PurgeProgress::InProgress(self);
                     }
                     left -= 1;
                     let refusal = delete(served, &item, &mut self.next_check, objects);
@@ -67,13 +67,13 @@ impl Purge {
             }
             if let Some((served, _)) = self.current.take() {
                 let stays = self.count(&served, objects);
-                // Objects that pods need (service accounts, volumes) stay until the pods are gone.
+                // Objects that pods need (service accounts, volumes) are kept until all pods are deleted.
                 if stays > 0 && is_pods(&served) {
-                    return Progress::Finished(self.remaining, self.next_check);
+                    return PurgeProgress::Finished(self.remaining, self.next_check);
                 }
             }
             let Some(served) = self.kinds.pop_front() else {
-                return Progress::Finished(self.remaining, self.next_check);
+                return PurgeProgress::Finished(self.remaining, self.next_check);
             };
             let items: VecDeque<_> = objects.list(&served.kind, Some(&self.namespace)).into();
             if !items.is_empty() {
@@ -82,7 +82,7 @@ impl Purge {
         }
     }
 
-    fn count(&mut self, served: &Served, objects: &impl Objects) -> usize {
+    fn count(&mut self, served: &ListableKind, objects: &impl Objects) -> usize {
         let items = objects.list(&served.kind, Some(&self.namespace));
         if items.is_empty() {
             return 0;
@@ -96,13 +96,13 @@ impl Purge {
     }
 }
 
-fn is_pods(served: &Served) -> bool {
+fn is_pods(served: &ListableKind) -> bool {
     served.kind.group.is_empty() && &*served.plural == "pods"
 }
 
 /// Deletes `item`. Returns the reason if the deletion was rejected.
 fn delete(
-    served: &Served,
+    served: &ListableKind,
     item: &Meta,
     next_check: &mut Option<SystemTime>,
     objects: &impl Objects,
@@ -125,7 +125,7 @@ fn delete(
         propagation: Propagation::Background,
         is_immediate,
     };
-    match objects.delete(&item.place, &deletion) {
+    match objects.delete(&item.object_ref, &deletion) {
         Err(error) if error.code != 404 && error.reason != "Conflict" => Some(error.message),
         _ => None,
     }
@@ -133,7 +133,7 @@ fn delete(
 
 /// Returns whether no kubelet will report that this pod has stopped: the pod has no node, or its node does not exist.
 fn is_abandoned(pod: &Meta, objects: &impl Objects) -> bool {
-    let Some(object) = objects.read(&pod.place) else { return false };
+    let Some(object) = objects.read(&pod.object_ref) else { return false };
     let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-    node.is_empty() || objects.object(&Place::new("", "v1", "Node", "", node)).is_none()
+    node.is_empty() || objects.object(&ObjectRef::new("", "v1", "Node", "", node)).is_none()
 }

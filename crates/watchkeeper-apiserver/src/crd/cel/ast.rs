@@ -29,7 +29,7 @@ pub(super) mod op {
     pub(crate) const SORT_BY_KEYS: &str = "@sortByAssociatedKeys";
 }
 
-/// The accumulator variable of expanded macros. No source text can name it.
+/// The accumulator variable of expanded macros. The name is not a valid identifier in source text.
 pub(super) const ACCUMULATOR: &str = "@result";
 
 /// A node of the tree.
@@ -39,11 +39,11 @@ pub(super) struct Expr {
     pub(super) id: usize,
     /// The number of nodes on the longest path to a leaf.
     pub(super) depth: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ExprKind,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum ExprKind {
     Literal(Literal),
     Ident(Arc<str>),
     Select(Box<Select>),
@@ -110,8 +110,8 @@ pub(super) struct Comprehension {
 impl Comprehension {
     /// Returns whether the fold only binds a variable: an empty range with a user-visible accumulator.
     pub(super) fn is_binding(&self) -> bool {
-        matches!(&self.range.kind, Kind::List(items) if items.is_empty())
-            && matches!(self.condition.kind, Kind::Literal(Literal::Bool(false)))
+        matches!(&self.range.kind, ExprKind::List(items) if items.is_empty())
+            && matches!(self.condition.kind, ExprKind::Literal(Literal::Bool(false)))
             && &*self.accumulator != ACCUMULATOR
     }
 }
@@ -120,9 +120,9 @@ impl Expr {
     /// Returns whether the node is a literal, or a list or map that contains only literals.
     pub(super) fn is_constant(&self) -> bool {
         match &self.kind {
-            Kind::Literal(_) => true,
-            Kind::List(items) => items.iter().all(|item| !item.is_optional && item.value.is_constant()),
-            Kind::Map(entries) => entries
+            ExprKind::Literal(_) => true,
+            ExprKind::List(items) => items.iter().all(|item| !item.is_optional && item.value.is_constant()),
+            ExprKind::Map(entries) => entries
                 .iter()
                 .all(|entry| !entry.is_optional && entry.key.is_constant() && entry.value.is_constant()),
             _ => false,
@@ -132,20 +132,20 @@ impl Expr {
     /// Calls `visit` with the direct children of the node.
     pub(super) fn children<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
         match &self.kind {
-            Kind::Literal(_) | Kind::Ident(_) => {}
-            Kind::Select(select) => visit(&select.operand),
-            Kind::Call(call) => {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+            ExprKind::Select(select) => visit(&select.operand),
+            ExprKind::Call(call) => {
                 call.target.iter().for_each(&mut *visit);
                 call.args.iter().for_each(visit);
             }
-            Kind::List(items) => items.iter().for_each(|item| visit(&item.value)),
-            Kind::Map(entries) => {
+            ExprKind::List(items) => items.iter().for_each(|item| visit(&item.value)),
+            ExprKind::Map(entries) => {
                 for entry in entries {
                     visit(&entry.key);
                     visit(&entry.value);
                 }
             }
-            Kind::Comprehension(fold) => {
+            ExprKind::Comprehension(fold) => {
                 [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]
                     .into_iter()
                     .for_each(visit);
@@ -155,7 +155,7 @@ impl Expr {
 
     /// Returns whether the expression refers to the variable `name`.
     pub(super) fn mentions(&self, name: &str) -> bool {
-        if matches!(&self.kind, Kind::Ident(ident) if &**ident == name) {
+        if matches!(&self.kind, ExprKind::Ident(ident) if &**ident == name) {
             return true;
         }
         let mut found = false;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    ast::{Call, Expr, Kind, Literal},
-    check::{Checked, check},
+    ast::{Call, Expr, ExprKind, Literal},
+    check::{TypedExpr, check},
     decl::Decl,
     estimate::estimate,
     parser::parse,
-    pattern::{self, Patterns},
+    pattern::{self, RegexCache},
     stack,
-    types::Type,
+    types::CelType,
 };
 
 /// A parsed expression.
@@ -19,12 +19,12 @@ pub(crate) struct Compiled {
     pub(super) expr: Expr,
     /// The number of nodes of the expression.
     pub(crate) nodes: usize,
-    pub(super) patterns: Patterns,
+    pub(super) patterns: RegexCache,
 }
 
 /// The required type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RuleResultType {
     /// A boolean, the result of a rule.
     Bool,
     /// A string, the result of a message expression.
@@ -39,7 +39,7 @@ impl Compiled {
     pub(crate) fn new(source: &str) -> Result<Self, String> {
         let (expr, nodes) = stack::with_stack(stack::nesting(source), || parse(source))
             .unwrap_or_else(|| Err("no thread to parse on".to_owned()))?;
-        Ok(Self { expr, nodes, patterns: Patterns::default() })
+        Ok(Self { expr, nodes, patterns: RegexCache::default() })
     }
 
     /// Returns whether the expression refers to the value before a change.
@@ -55,24 +55,31 @@ impl Compiled {
         &self,
         decl: &Arc<Decl>,
         has_optional_old: bool,
-        wanted: Wanted,
+        expected: RuleResultType,
     ) -> Result<u64, String> {
-        stack::with_stack(self.expr.depth, || self.check_here(decl, has_optional_old, wanted))
+        stack::with_stack(self.expr.depth, || self.check_here(decl, has_optional_old, expected))
             .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
     }
 
-    fn check_here(&self, decl: &Arc<Decl>, has_optional_old: bool, wanted: Wanted) -> Result<u64, String> {
-        let prefix = if wanted == Wanted::String { "messageExpression " } else { "" };
+    fn check_here(
+        &self,
+        decl: &Arc<Decl>,
+        has_optional_old: bool,
+        expected: RuleResultType,
+    ) -> Result<u64, String> {
+        let prefix = if expected == RuleResultType::String { "messageExpression " } else { "" };
         let this = decl.cel_type();
-        let old = if has_optional_old { Type::optional(this.clone()) } else { this.clone() };
+        let old = if has_optional_old { CelType::optional(this.clone()) } else { this.clone() };
         let checked = self
             .checked(vec![("self".into(), this), ("oldSelf".into(), old)])
             .map_err(|error| format!("{prefix}{error}"))?;
-        let Checked { result, .. } = &checked;
-        match (wanted, result) {
-            (Wanted::Bool, Type::Bool) | (Wanted::String, Type::String) => {}
-            (Wanted::Bool, _) => return Err("cel expression must evaluate to a bool".to_owned()),
-            (Wanted::String, _) => return Err("messageExpression must evaluate to a string".to_owned()),
+        let TypedExpr { result, .. } = &checked;
+        match (expected, result) {
+            (RuleResultType::Bool, CelType::Bool) | (RuleResultType::String, CelType::String) => {}
+            (RuleResultType::Bool, _) => return Err("cel expression must evaluate to a bool".to_owned()),
+            (RuleResultType::String, _) => {
+                return Err("messageExpression must evaluate to a string".to_owned());
+            }
         }
         Ok(estimate(&self.expr, &checked, decl))
     }
@@ -83,12 +90,12 @@ impl Compiled {
     ///
     /// # Errors
     /// A message that shows each mistake.
-    pub(super) fn type_in(&self, variables: &[(Arc<str>, Type)]) -> Result<Type, String> {
+    pub(super) fn type_in(&self, variables: &[(Arc<str>, CelType)]) -> Result<CelType, String> {
         stack::with_stack(self.expr.depth, || self.checked(variables.to_vec()).map(|checked| checked.result))
             .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
     }
 
-    fn checked(&self, variables: Vec<(Arc<str>, Type)>) -> Result<Checked, String> {
+    fn checked(&self, variables: Vec<(Arc<str>, CelType)>) -> Result<TypedExpr, String> {
         let fail = |errors: &[String]| {
             let errors: Vec<String> = errors.iter().map(|error| format!("ERROR: <input>: {error}")).collect();
             format!("compilation failed: {}", errors.join("\n"))
@@ -101,9 +108,9 @@ impl Compiled {
     }
 }
 
-/// Checks texts that only functions read: regular expressions, times and durations.
+/// Checks literals that are parsed by functions: regular expressions, times and durations.
 fn literals(expr: &Expr, errors: &mut Vec<String>) {
-    if let Kind::Call(call) = &expr.kind {
+    if let ExprKind::Call(call) = &expr.kind {
         errors.extend(literal_problem(call));
     }
     expr.children(&mut |child| literals(child, errors));
@@ -111,7 +118,7 @@ fn literals(expr: &Expr, errors: &mut Vec<String>) {
 
 fn literal_problem(call: &Call) -> Option<String> {
     let text = |arg: Option<&Expr>| match &arg?.kind {
-        Kind::Literal(Literal::String(text)) => Some(Arc::new(text.to_string())),
+        ExprKind::Literal(Literal::String(text)) => Some(Arc::new(text.to_string())),
         _ => None,
     };
     match &*call.function {

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use super::{escape::escape, types::Type};
+use super::{escape::escape, types::CelType};
 
 /// The maximum size of a request to a Kubernetes server, in bytes.
 pub(super) const REQUEST_BYTES: u64 = 3 * 1024 * 1024;
-/// The maximum number of characters of an unlimited string: a whole request without the quotes.
+/// The maximum number of characters of an unlimited string: the maximum request size without the quotes.
 const TEXT: u64 = REQUEST_BYTES - 2;
 
 /// The declaration of a value.
@@ -80,20 +80,20 @@ impl Decl {
     }
 
     /// Returns the type of the value in expressions.
-    pub(super) fn cel_type(self: &Arc<Self>) -> Type {
+    pub(super) fn cel_type(self: &Arc<Self>) -> CelType {
         match &self.ty {
-            DeclType::Dyn => Type::Dyn,
-            DeclType::Bool => Type::Bool,
-            DeclType::Int => Type::Int,
-            DeclType::Double => Type::Double,
-            DeclType::String => Type::String,
-            DeclType::Bytes => Type::Bytes,
-            DeclType::Duration => Type::Duration,
-            DeclType::Timestamp => Type::Timestamp,
-            DeclType::Named(name) => Type::Named(name),
-            DeclType::List(items) => Type::List(Arc::new(items.cel_type())),
-            DeclType::Map(values) => Type::Map(Arc::new(Type::String), Arc::new(values.cel_type())),
-            DeclType::Object(_) => Type::Object(Arc::clone(self)),
+            DeclType::Dyn => CelType::Dyn,
+            DeclType::Bool => CelType::Bool,
+            DeclType::Int => CelType::Int,
+            DeclType::Double => CelType::Double,
+            DeclType::String => CelType::String,
+            DeclType::Bytes => CelType::Bytes,
+            DeclType::Duration => CelType::Duration,
+            DeclType::Timestamp => CelType::Timestamp,
+            DeclType::Named(name) => CelType::Named(name),
+            DeclType::List(items) => CelType::List(Arc::new(items.cel_type())),
+            DeclType::Map(values) => CelType::Map(Arc::new(CelType::String), Arc::new(values.cel_type())),
+            DeclType::Object(_) => CelType::Object(Arc::clone(self)),
         }
     }
 }

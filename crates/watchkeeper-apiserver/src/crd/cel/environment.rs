@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use super::{
     compile::Compiled,
     decl::{Decl, DeclType},
-    types::Type,
+    types::CelType,
 };
 
 /// The variables that an expression can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
-    variables: Vec<(Arc<str>, Type)>,
+    variables: Vec<(Arc<str>, CelType)>,
 }
 
 /// The type that the value of an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum RequiredType {
     /// The value is a bool.
     Bool,
     /// The value is a string.
@@ -32,12 +32,12 @@ pub(crate) enum Output {
     Any,
 }
 
-impl Output {
-    fn accepts(self, ty: &Type) -> bool {
+impl RequiredType {
+    fn accepts(self, ty: &CelType) -> bool {
         match self {
-            Self::Bool => matches!(ty, Type::Bool),
-            Self::String => matches!(ty, Type::String),
-            Self::StringOrNull => matches!(ty, Type::String | Type::Null),
+            Self::Bool => matches!(ty, CelType::Bool),
+            Self::String => matches!(ty, CelType::String),
+            Self::StringOrNull => matches!(ty, CelType::String | CelType::Null),
             Self::Any => true,
         }
     }
@@ -54,32 +54,32 @@ impl Output {
 
 /// The result type of an expression, to declare a variable with.
 #[derive(Debug, Clone)]
-pub(crate) struct OutputType(Type);
+pub(crate) struct OutputType(CelType);
 
-static REQUEST: LazyLock<Type> = LazyLock::new(|| declared(&request()));
-static NAMESPACE: LazyLock<Type> = LazyLock::new(|| declared(&namespace()));
+static REQUEST: LazyLock<CelType> = LazyLock::new(|| declared(&request()));
+static NAMESPACE: LazyLock<CelType> = LazyLock::new(|| declared(&namespace()));
 
-fn declared(schema: &Value) -> Type {
-    Decl::of(schema, false).map_or(Type::Dyn, |decl| decl.cel_type())
+fn declared(schema: &Value) -> CelType {
+    Decl::of(schema, false).map_or(CelType::Dyn, |decl| decl.cel_type())
 }
 
 impl Environment {
     /// Returns the environment of admission: the objects, the request, and where they exist parameters and the authorizer.
     pub(crate) fn admission(has_params: bool, has_authorizer: bool) -> Self {
-        let mut variables: Vec<(Arc<str>, Type)> = vec![
-            ("object".into(), Type::Dyn),
-            ("oldObject".into(), Type::Dyn),
+        let mut variables: Vec<(Arc<str>, CelType)> = vec![
+            ("object".into(), CelType::Dyn),
+            ("oldObject".into(), CelType::Dyn),
             ("namespaceObject".into(), NAMESPACE.clone()),
             ("request".into(), REQUEST.clone()),
         ];
         if has_params {
-            variables.push(("params".into(), Type::Dyn));
+            variables.push(("params".into(), CelType::Dyn));
         }
         if has_authorizer {
-            variables.push(("authorizer".into(), Type::Named("kubernetes.authorization.Authorizer")));
+            variables.push(("authorizer".into(), CelType::Named("kubernetes.authorization.Authorizer")));
             variables.push((
                 "authorizer.requestResource".into(),
-                Type::Named("kubernetes.authorization.ResourceCheck"),
+                CelType::Named("kubernetes.authorization.ResourceCheck"),
             ));
         }
         Self { variables }
@@ -87,7 +87,7 @@ impl Environment {
 
     /// Returns the environment of selectors of devices: the device.
     pub(crate) fn device() -> Self {
-        static DEVICE: LazyLock<Type> = LazyLock::new(|| Decl::device().cel_type());
+        static DEVICE: LazyLock<CelType> = LazyLock::new(|| Decl::device().cel_type());
         Self { variables: vec![("device".into(), DEVICE.clone())] }
     }
 
@@ -108,7 +108,7 @@ impl Environment {
     ///
     /// # Errors
     /// A message that shows each mistake, or that the result has the wrong type.
-    pub(crate) fn compile(&self, source: &str, output: Output) -> Result<OutputType, String> {
+    pub(crate) fn compile(&self, source: &str, output: RequiredType) -> Result<OutputType, String> {
         let compiled = Compiled::new(source).map_err(|error| format!("compilation failed: {error}"))?;
         let ty = compiled.type_in(&self.variables)?;
         if output.accepts(&ty) {
@@ -122,7 +122,7 @@ impl Environment {
 impl OutputType {
     /// The type of an expression that does not compile.
     pub(crate) fn unknown() -> Self {
-        Self(Type::Dyn)
+        Self(CelType::Dyn)
     }
 }
 
@@ -206,17 +206,19 @@ impl Decl {
     }
 
     /// Returns the declaration of a field with the type of an expression. Types that a field cannot have become dyn.
-    fn of_type(ty: &Type) -> Arc<Self> {
+    fn of_type(ty: &CelType) -> Arc<Self> {
         Self::plain(match ty {
-            Type::Bool => DeclType::Bool,
-            Type::Int => DeclType::Int,
-            Type::Double => DeclType::Double,
-            Type::String => DeclType::String,
-            Type::Bytes => DeclType::Bytes,
-            Type::Duration => DeclType::Duration,
-            Type::Timestamp => DeclType::Timestamp,
-            Type::List(of) => DeclType::List(Self::of_type(of)),
-            Type::Map(key, value) if matches!(**key, Type::String) => DeclType::Map(Self::of_type(value)),
+            CelType::Bool => DeclType::Bool,
+            CelType::Int => DeclType::Int,
+            CelType::Double => DeclType::Double,
+            CelType::String => DeclType::String,
+            CelType::Bytes => DeclType::Bytes,
+            CelType::Duration => DeclType::Duration,
+            CelType::Timestamp => DeclType::Timestamp,
+            CelType::List(of) => DeclType::List(Self::of_type(of)),
+            CelType::Map(key, value) if matches!(**key, CelType::String) => {
+                DeclType::Map(Self::of_type(value))
+            }
             _ => DeclType::Dyn,
         })
     }
@@ -239,9 +241,9 @@ impl Decl {
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, Output};
+    use super::{Environment, RequiredType};
 
-    fn verdicts(environment: &Environment, output: Output, cases: &[(&str, bool)]) {
+    fn verdicts(environment: &Environment, output: RequiredType, cases: &[(&str, bool)]) {
         for (source, is_accepted) in cases {
             let result = environment.compile(source, output);
             assert_eq!(result.is_ok(), *is_accepted, "{source}: {result:?}");
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn admission_expressions_see_the_objects_the_request_and_the_authorizer() {
+    fn admission_expressions_have_object_request_and_authorizer_variables() {
         let cases = [
             ("true", true),
             ("object.x == 1", true),
@@ -271,15 +273,15 @@ mod tests {
             ("variables.x == 1", false),
             ("a b", false),
         ];
-        verdicts(&Environment::admission(false, true), Output::Bool, &cases);
+        verdicts(&Environment::admission(false, true), RequiredType::Bool, &cases);
         verdicts(
             &Environment::admission(true, false),
-            Output::Bool,
+            RequiredType::Bool,
             &[("params.x == 1", true), ("authorizer.path('/x').check('get').allowed()", false)],
         );
         verdicts(
             &Environment::admission(false, true),
-            Output::StringOrNull,
+            RequiredType::StringOrNull,
             &[("'x'", true), ("null", true), ("1", false)],
         );
     }
@@ -287,13 +289,13 @@ mod tests {
     #[test]
     fn variables_of_a_policy_have_the_types_of_their_expressions() {
         let environment = Environment::admission(false, true);
-        let number = environment.compile("1", Output::Any).expect("a number");
-        let names = environment.compile("['a']", Output::Any).expect("a list");
+        let number = environment.compile("1", RequiredType::Any).expect("a number");
+        let names = environment.compile("['a']", RequiredType::Any).expect("a list");
         let environment =
             environment.with_variables(&[("n".to_owned(), number), ("names".to_owned(), names)]);
         verdicts(
             &environment,
-            Output::Bool,
+            RequiredType::Bool,
             &[
                 ("variables.n > 0", true),
                 ("variables.n == 'a'", false),
@@ -304,10 +306,10 @@ mod tests {
     }
 
     #[test]
-    fn selectors_of_devices_see_the_device() {
+    fn device_selectors_have_the_variable_device() {
         verdicts(
             &Environment::device(),
-            Output::Bool,
+            RequiredType::Bool,
             &[
                 (r#"device.driver == "a""#, true),
                 (r#"device.attributes["a.example.com"].size > 3"#, true),

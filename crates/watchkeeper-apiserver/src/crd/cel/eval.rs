@@ -3,37 +3,37 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    ast::{Call, Comprehension, Element, Entry, Expr, Kind, Literal, op},
+    ast::{Call, Comprehension, Element, Entry, Expr, ExprKind, Literal, op},
     call::{self, Arguments},
-    meter::{Fault, Meter, no_overload},
-    pattern::Patterns,
+    meter::{EvalError, Meter, no_overload},
+    pattern::RegexCache,
     value::{Key, List, Map, Text, Value},
 };
 
-pub(super) type Outcome<'a> = Result<Value<'a>, Fault>;
+pub(super) type EvalResult<'a> = Result<Value<'a>, EvalError>;
 
 /// An evaluation in progress.
 pub(super) struct Evaluator<'a, 'm> {
     /// The variables, innermost last. A variable may hold the error of its expression.
-    scope: Vec<(Arc<str>, Outcome<'a>)>,
+    scope: Vec<(Arc<str>, EvalResult<'a>)>,
     pub(super) meter: &'m mut Meter,
-    pub(super) patterns: &'m Patterns,
+    pub(super) patterns: &'m RegexCache,
 }
 
 impl<'a, 'm> Evaluator<'a, 'm> {
-    pub(super) fn new(meter: &'m mut Meter, patterns: &'m Patterns) -> Self {
+    pub(super) fn new(meter: &'m mut Meter, patterns: &'m RegexCache) -> Self {
         Self { scope: Vec::new(), meter, patterns }
     }
 
-    pub(super) fn bind(&mut self, name: &str, value: Outcome<'a>) {
+    pub(super) fn bind(&mut self, name: &str, value: EvalResult<'a>) {
         self.scope.push((name.into(), value));
     }
 
-    pub(super) fn eval(&mut self, expr: &Expr) -> Outcome<'a> {
+    pub(super) fn eval(&mut self, expr: &Expr) -> EvalResult<'a> {
         match &expr.kind {
-            Kind::Literal(literal) => Ok(of_literal(literal)),
-            Kind::Ident(name) => self.ident(name),
-            Kind::Select(select) => {
+            ExprKind::Literal(literal) => Ok(of_literal(literal)),
+            ExprKind::Ident(name) => self.ident(name),
+            ExprKind::Select(select) => {
                 let operand = self.eval(&select.operand)?;
                 if select.is_test {
                     return has(&operand, &select.field).map(Value::Bool);
@@ -41,12 +41,12 @@ impl<'a, 'm> Evaluator<'a, 'm> {
                 self.meter.charge(1)?;
                 field(operand, &select.field)
             }
-            Kind::Call(call) => self.call(call),
-            Kind::List(items) => self.list(expr, items),
-            Kind::Map(entries) => self.map(expr, entries),
-            Kind::Comprehension(fold) if fold.is_binding() => {
+            ExprKind::Call(call) => self.call(call),
+            ExprKind::List(items) => self.list(expr, items),
+            ExprKind::Map(entries) => self.map(expr, entries),
+            ExprKind::Comprehension(fold) if fold.is_binding() => {
                 let value = match self.eval(&fold.init) {
-                    Err(Fault::Exhausted) => return Err(Fault::Exhausted),
+                    Err(EvalError::Exhausted) => return Err(EvalError::Exhausted),
                     value => value,
                 };
                 self.scope.push((Arc::clone(&fold.accumulator), value));
@@ -54,7 +54,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
                 self.scope.pop();
                 result
             }
-            Kind::Comprehension(fold) => {
+            ExprKind::Comprehension(fold) => {
                 let depth = self.scope.len();
                 let result = self.fold(fold);
                 self.scope.truncate(depth);
@@ -63,7 +63,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         }
     }
 
-    fn ident(&mut self, name: &str) -> Outcome<'a> {
+    fn ident(&mut self, name: &str) -> EvalResult<'a> {
         if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| &**known == name) {
             self.meter.charge(1)?;
             return value.clone();
@@ -71,11 +71,11 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         match call::type_named(name) {
             // Types are constants, which cost nothing.
             Some(name) => Ok(Value::Type(name)),
-            None => Fault::error(format!("no such attribute(s): {name}")),
+            None => EvalError::error(format!("no such attribute(s): {name}")),
         }
     }
 
-    fn condition(&mut self, expr: &Expr) -> Result<bool, Fault> {
+    fn condition(&mut self, expr: &Expr) -> Result<bool, EvalError> {
         match self.eval(expr)? {
             Value::Bool(value) => Ok(value),
             _ => no_overload(),
@@ -83,7 +83,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
     }
 
     /// Evaluates a branch or an index. Kubernetes does not charge for reading a variable or field in these places.
-    fn resolve(&mut self, expr: &Expr) -> Outcome<'a> {
+    fn resolve(&mut self, expr: &Expr) -> EvalResult<'a> {
         let value = self.eval(expr);
         if is_attribute(expr) {
             self.meter.cost = self.meter.cost.saturating_sub(1);
@@ -93,20 +93,20 @@ impl<'a, 'm> Evaluator<'a, 'm> {
 
     /// Evaluates `&&` (`absorbing` is false) or `||` (`absorbing` is true). Either side can determine the result, even if
     /// the other fails.
-    fn logical(&mut self, args: &[Expr], absorbing: bool) -> Outcome<'a> {
+    fn logical(&mut self, args: &[Expr], absorbing: bool) -> EvalResult<'a> {
         let mut failed = None;
         for arg in args {
             match self.condition(arg) {
                 Ok(value) if value == absorbing => return Ok(Value::Bool(absorbing)),
                 Ok(_) => {}
-                Err(Fault::Exhausted) => return Err(Fault::Exhausted),
+                Err(EvalError::Exhausted) => return Err(EvalError::Exhausted),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
         }
         failed.map_or(Ok(Value::Bool(!absorbing)), Err)
     }
 
-    fn call(&mut self, call: &Call) -> Outcome<'a> {
+    fn call(&mut self, call: &Call) -> EvalResult<'a> {
         let function = &*call.function;
         match (function, call.args.as_slice()) {
             (op::AND, args) => return self.logical(args, false),
@@ -118,8 +118,8 @@ impl<'a, 'm> Evaluator<'a, 'm> {
                 let value = self.condition(arg);
                 self.meter.charge(1)?;
                 return match value {
-                    Err(Fault::Exhausted) => Err(Fault::Exhausted),
-                    Err(Fault::Error(_)) => Ok(Value::Bool(true)),
+                    Err(EvalError::Exhausted) => Err(EvalError::Exhausted),
+                    Err(EvalError::Error(_)) => Ok(Value::Bool(true)),
                     Ok(value) => Ok(Value::Bool(value)),
                 };
             }
@@ -161,10 +161,10 @@ impl<'a, 'm> Evaluator<'a, 'm> {
     }
 
     /// Looks up a value among literals. Kubernetes precomputes a set of them, so the lookup has no cost.
-    fn is_among(&mut self, value: &Expr, literals: &[Element]) -> Outcome<'a> {
+    fn is_among(&mut self, value: &Expr, literals: &[Element]) -> EvalResult<'a> {
         let value = self.eval(value)?;
         for item in literals {
-            if let Kind::Literal(literal) = &item.value.kind
+            if let ExprKind::Literal(literal) = &item.value.kind
                 && call::equal(&of_literal(literal), &value, self.meter)?
             {
                 return Ok(Value::Bool(true));
@@ -173,7 +173,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         Ok(Value::Bool(false))
     }
 
-    fn list(&mut self, expr: &Expr, items: &[Element]) -> Outcome<'a> {
+    fn list(&mut self, expr: &Expr, items: &[Element]) -> EvalResult<'a> {
         self.meter.allocate_values(items.len())?;
         let mut values = Vec::with_capacity(items.len());
         for item in items {
@@ -191,7 +191,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         Ok(Value::list(values))
     }
 
-    fn map(&mut self, expr: &Expr, entries: &[Entry]) -> Outcome<'a> {
+    fn map(&mut self, expr: &Expr, entries: &[Entry]) -> EvalResult<'a> {
         self.meter.allocate_values(entries.len() * 2)?;
         let mut values = BTreeMap::new();
         for entry in entries {
@@ -204,9 +204,9 @@ impl<'a, 'm> Evaluator<'a, 'm> {
                     _ => return no_overload(),
                 }
             }
-            let Some(key) = Key::of(&key) else { return Fault::error("unsupported key type") };
+            let Some(key) = Key::of(&key) else { return EvalError::error("unsupported key type") };
             if values.insert(key, value).is_some() {
-                return Fault::error("insert failed: key already exists");
+                return EvalError::error("insert failed: key already exists");
             }
         }
         if !expr.is_constant() {
@@ -215,10 +215,10 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         Ok(Value::Map(Map::Owned(Arc::new(values))))
     }
 
-    fn fold(&mut self, fold: &Comprehension) -> Outcome<'a> {
+    fn fold(&mut self, fold: &Comprehension) -> EvalResult<'a> {
         let range = self.eval(&fold.range)?;
         let init = match self.eval(&fold.init) {
-            Err(Fault::Exhausted) => return Err(Fault::Exhausted),
+            Err(EvalError::Exhausted) => return Err(EvalError::Exhausted),
             init => init,
         };
         let slot = self.scope.len();
@@ -258,11 +258,11 @@ impl<'a, 'm> Evaluator<'a, 'm> {
             if let Some(name) = &fold.second {
                 self.scope.push((Arc::clone(name), second));
             }
-            if !matches!(fold.condition.kind, Kind::Literal(_)) && !self.condition(&fold.condition)? {
+            if !matches!(fold.condition.kind, ExprKind::Literal(_)) && !self.condition(&fold.condition)? {
                 break;
             }
             let next = match self.step(&fold.step, slot) {
-                Err(Fault::Exhausted) => return Err(Fault::Exhausted),
+                Err(EvalError::Exhausted) => return Err(EvalError::Exhausted),
                 next => next,
             };
             self.scope.truncate(slot + 1);
@@ -275,7 +275,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
     }
 
     /// Takes the accumulator out of the scope, so that it can grow in place.
-    fn take(&mut self, slot: usize) -> Outcome<'a> {
+    fn take(&mut self, slot: usize) -> EvalResult<'a> {
         match self.scope.get_mut(slot) {
             Some((_, value)) => std::mem::replace(value, Ok(Value::Null)),
             None => Ok(Value::Null),
@@ -284,24 +284,24 @@ impl<'a, 'm> Evaluator<'a, 'm> {
 
     fn is_accumulator(&self, expr: &Expr, slot: usize) -> bool {
         match (&expr.kind, self.scope.get(slot)) {
-            (Kind::Ident(name), Some((known, _))) => name == known,
+            (ExprKind::Ident(name), Some((known, _))) => name == known,
             _ => false,
         }
     }
 
     /// Evaluates the step of a fold. Steps that extend the accumulator do so without copying it.
-    fn step(&mut self, expr: &Expr, slot: usize) -> Outcome<'a> {
+    fn step(&mut self, expr: &Expr, slot: usize) -> EvalResult<'a> {
         // Only branches of conditionals are the accumulator itself, and those cost nothing.
         if self.is_accumulator(expr, slot) {
             return self.take(slot);
         }
-        let Kind::Call(call) = &expr.kind else { return self.eval(expr) };
+        let ExprKind::Call(call) = &expr.kind else { return self.eval(expr) };
         match (&*call.function, call.args.as_slice()) {
             (op::CONDITIONAL, [condition, yes, no]) => {
                 return if self.condition(condition)? { self.step(yes, slot) } else { self.step(no, slot) };
             }
             (op::ADD, [accumulator, added]) if self.is_accumulator(accumulator, slot) => {
-                if let Kind::List(items) = &added.kind {
+                if let ExprKind::List(items) = &added.kind {
                     self.meter.charge(1)?;
                     let items = self.list(added, items)?;
                     self.meter.charge(1)?;
@@ -322,7 +322,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         self.eval(expr)
     }
 
-    fn append(&mut self, slot: usize, added: Value<'a>) -> Outcome<'a> {
+    fn append(&mut self, slot: usize, added: Value<'a>) -> EvalResult<'a> {
         match (self.take(slot)?, added) {
             (Value::List(List::Owned(mut list)), Value::List(List::Owned(added))) => {
                 Arc::make_mut(&mut list).extend(added.iter().cloned());
@@ -331,12 +331,12 @@ impl<'a, 'm> Evaluator<'a, 'm> {
             (Value::Int(count), Value::Int(added)) => count
                 .checked_add(added)
                 .map(Value::Int)
-                .ok_or_else(|| Fault::Error("integer overflow".to_owned())),
+                .ok_or_else(|| EvalError::Error("integer overflow".to_owned())),
             _ => no_overload(),
         }
     }
 
-    fn insert(&mut self, slot: usize, values: &[Value<'a>]) -> Outcome<'a> {
+    fn insert(&mut self, slot: usize, values: &[Value<'a>]) -> EvalResult<'a> {
         let Value::Map(Map::Owned(mut map)) = self.take(slot)? else { return no_overload() };
         let mut entries = Vec::new();
         match values {
@@ -353,9 +353,9 @@ impl<'a, 'm> Evaluator<'a, 'm> {
         self.meter.allocate_values(entries.len() * 2)?;
         let members = Arc::make_mut(&mut map);
         for (key, value) in entries {
-            let Some(key) = key else { return Fault::error("unsupported key type") };
+            let Some(key) = key else { return EvalError::error("unsupported key type") };
             if members.insert(key, value).is_some() {
-                return Fault::error("insert failed: key already exists");
+                return EvalError::error("insert failed: key already exists");
             }
         }
         Ok(Value::Map(Map::Owned(map)))
@@ -365,9 +365,9 @@ impl<'a, 'm> Evaluator<'a, 'm> {
 /// Returns whether an expression reads a variable or a part of one.
 fn is_attribute(expr: &Expr) -> bool {
     match &expr.kind {
-        Kind::Ident(name) => call::type_named(name).is_none(),
-        Kind::Select(select) => !select.is_test,
-        Kind::Call(call) => &*call.function == op::INDEX,
+        ExprKind::Ident(name) => call::type_named(name).is_none(),
+        ExprKind::Select(select) => !select.is_test,
+        ExprKind::Call(call) => &*call.function == op::INDEX,
         _ => false,
     }
 }
@@ -375,9 +375,9 @@ fn is_attribute(expr: &Expr) -> bool {
 /// Returns the items of a list that contains only literals.
 fn literals(list: &Expr) -> Option<&[Element]> {
     match &list.kind {
-        Kind::List(items) => {
+        ExprKind::List(items) => {
             let is_literal =
-                |item: &Element| !item.is_optional && matches!(item.value.kind, Kind::Literal(_));
+                |item: &Element| !item.is_optional && matches!(item.value.kind, ExprKind::Literal(_));
             items.iter().all(is_literal).then_some(items)
         }
         _ => None,
@@ -396,7 +396,7 @@ fn of_literal<'a>(literal: &Literal) -> Value<'a> {
     }
 }
 
-fn has(operand: &Value<'_>, name: &str) -> Result<bool, Fault> {
+fn has(operand: &Value<'_>, name: &str) -> Result<bool, EvalError> {
     match operand {
         Value::Map(map) => map.field(name).transpose().map(|found| found.is_some()),
         Value::Optional(None) => Ok(false),
@@ -405,9 +405,11 @@ fn has(operand: &Value<'_>, name: &str) -> Result<bool, Fault> {
     }
 }
 
-fn field<'a>(operand: Value<'a>, name: &str) -> Outcome<'a> {
+fn field<'a>(operand: Value<'a>, name: &str) -> EvalResult<'a> {
     match operand {
-        Value::Map(map) => map.field(name).unwrap_or_else(|| Fault::error(format!("no such key: {name}"))),
+        Value::Map(map) => {
+            map.field(name).unwrap_or_else(|| EvalError::error(format!("no such key: {name}")))
+        }
         Value::Optional(None) => Ok(Value::Optional(None)),
         Value::Optional(Some(value)) => match &*value {
             Value::Map(map) => Ok(Value::Optional(map.field(name).transpose()?.map(Arc::new))),
@@ -418,7 +420,7 @@ fn field<'a>(operand: Value<'a>, name: &str) -> Outcome<'a> {
 }
 
 /// Returns the item, member or property that an index or optional selection names.
-fn element<'a>(operand: Value<'a>, index: &Value<'a>, makes_optional: bool) -> Outcome<'a> {
+fn element<'a>(operand: Value<'a>, index: &Value<'a>, makes_optional: bool) -> EvalResult<'a> {
     let (operand, is_optional) = match operand {
         Value::Optional(None) => return Ok(Value::Optional(None)),
         Value::Optional(Some(value)) => ((*value).clone(), true),
@@ -436,8 +438,10 @@ fn element<'a>(operand: Value<'a>, index: &Value<'a>, makes_optional: bool) -> O
         (Some(value), false) => Ok(value),
         (found, true) => Ok(Value::Optional(found.map(Arc::new))),
         (None, false) => match (&operand, index) {
-            (Value::List(_), index) => Fault::error(format!("index out of bounds: {}", call::shown(index))),
-            (_, key) => Fault::error(format!("no such key: {}", call::shown(key))),
+            (Value::List(_), index) => {
+                EvalError::error(format!("index out of bounds: {}", call::display(index)))
+            }
+            (_, key) => EvalError::error(format!("no such key: {}", call::display(key))),
         },
     }
 }

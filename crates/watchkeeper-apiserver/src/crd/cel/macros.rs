@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    ast::{ACCUMULATOR, Comprehension, Expr, Kind, Literal, op},
+    ast::{ACCUMULATOR, Comprehension, Expr, ExprKind, Literal, op},
     parser::Nodes,
 };
 
@@ -43,10 +43,10 @@ pub(super) fn expand(
 /// Returns the variable that an argument names.
 fn variable(arg: &Expr) -> Result<Arc<str>, String> {
     match &arg.kind {
-        Kind::Ident(name) if &**name == "__result__" => {
+        ExprKind::Ident(name) if &**name == "__result__" => {
             Err("iteration variable overwrites accumulator variable".to_owned())
         }
-        Kind::Ident(name) => Ok(Arc::clone(name)),
+        ExprKind::Ident(name) => Ok(Arc::clone(name)),
         _ => Err("argument must be a simple name".to_owned()),
     }
 }
@@ -119,7 +119,7 @@ fn fold(nodes: &mut Nodes, name: &str, range: Expr, args: Vec<Expr>) -> Result<E
                 }
             };
             init = if name.starts_with("transformMap") {
-                nodes.make(Kind::Map(Vec::new()))?
+                nodes.make(ExprKind::Map(Vec::new()))?
             } else {
                 nodes.list(Vec::new())?
             };
@@ -133,7 +133,7 @@ fn fold(nodes: &mut Nodes, name: &str, range: Expr, args: Vec<Expr>) -> Result<E
             result = nodes.ident(ACCUMULATOR)?;
         }
     }
-    nodes.make(Kind::Comprehension(Box::new(Comprehension {
+    nodes.make(ExprKind::Comprehension(Box::new(Comprehension {
         range,
         variable: variable_name,
         second,
@@ -157,14 +157,14 @@ fn bind(nodes: &mut Nodes, name: &Arc<str>, value: Expr, body: Expr) -> Result<E
         step: nodes.ident(name)?,
         result: body,
     };
-    nodes.make(Kind::Comprehension(Box::new(fold)))
+    nodes.make(ExprKind::Comprehension(Box::new(fold)))
 }
 
 fn optional(nodes: &mut Nodes, name: &str, target: Expr, mut args: Vec<Expr>) -> Result<Expr, String> {
     let (Some(body), Some(first)) = (args.pop(), args.pop()) else {
         return Err("missing macro argument".to_owned());
     };
-    let Kind::Ident(variable) = &first.kind else {
+    let ExprKind::Ident(variable) = &first.kind else {
         return Err(format!("{name}() variable name must be a simple identifier"));
     };
     let copy = nodes.copy(&target)?;

@@ -15,22 +15,22 @@ const CALL_MEMORY: u64 = 64 << 20;
 
 /// The reason why an evaluation has no value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fault {
-    /// A limit was reached. No operator recovers from this fault.
+pub(super) enum EvalError {
+    /// A limit was reached. No operator recovers from this error.
     Exhausted,
     /// An error of the expression, such as a missing key.
     Error(String),
 }
 
-impl Fault {
+impl EvalError {
     pub(super) fn error<T>(message: impl Into<String>) -> Result<T, Self> {
         Err(Self::Error(message.into()))
     }
 }
 
-/// Returns the fault of a call whose arguments match no overload.
-pub(super) fn no_overload<T>() -> Result<T, Fault> {
-    Fault::error("no such overload")
+/// Returns the error of a call whose arguments match no overload.
+pub(super) fn no_overload<T>() -> Result<T, EvalError> {
+    EvalError::error("no such overload")
 }
 
 /// The remaining limits for the rules of one object.
@@ -54,13 +54,13 @@ impl Meter {
     }
 
     /// Adds to the cost of the current evaluation.
-    pub(super) fn charge(&mut self, cost: u64) -> Result<(), Fault> {
+    pub(super) fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > CALL_COST { Err(Fault::Exhausted) } else { self.work(1) }
+        if self.cost > CALL_COST { Err(EvalError::Exhausted) } else { self.work(1) }
     }
 
-    /// Charges steps whose cost in Kubernetes is zero or less than their time.
-    pub(super) fn work(&mut self, units: u64) -> Result<(), Fault> {
+    /// Charges work units for steps whose Kubernetes cost understates their run time.
+    pub(super) fn work(&mut self, units: u64) -> Result<(), EvalError> {
         if let Some(left) = self.work.checked_sub(units) {
             self.work = left;
             return Ok(());
@@ -68,27 +68,27 @@ impl Meter {
         self.work = 0;
         // The evaluation exceeded its limit, so its cost is at least the limit.
         self.cost = self.cost.max(CALL_COST + 1);
-        Err(Fault::Exhausted)
+        Err(EvalError::Exhausted)
     }
 
     /// Charges memory that is about to be allocated.
-    pub(super) fn allocate(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(super) fn allocate(&mut self, bytes: usize) -> Result<(), EvalError> {
         let bytes = bytes as u64;
         self.memory = self.memory.saturating_add(bytes);
         if self.memory > CALL_MEMORY {
             self.cost = self.cost.max(CALL_COST + 1);
-            return Err(Fault::Exhausted);
+            return Err(EvalError::Exhausted);
         }
         self.work(bytes / 4)
     }
 
     /// Charges for values that are about to be added to a list or map.
-    pub(super) fn allocate_values(&mut self, count: usize) -> Result<(), Fault> {
+    pub(super) fn allocate_values(&mut self, count: usize) -> Result<(), EvalError> {
         self.allocate(count.saturating_mul(2 * size_of::<super::value::Value<'_>>()))
     }
 
     /// Charges for reading a text once.
-    pub(super) fn read(&mut self, text: &str) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, text: &str) -> Result<(), EvalError> {
         self.work(text.len() as u64 / 4 + 1)
     }
 }

@@ -39,11 +39,11 @@ mod validate;
 mod value;
 
 pub(crate) use self::{
-    compile::{Compiled, Wanted},
+    compile::{Compiled, RuleResultType},
     decl::Decl,
-    environment::{Environment, Output, OutputType},
+    environment::{Environment, OutputType, RequiredType},
     escape::is_reserved,
-    rule::{Rule, field_path},
+    rule::{ValidationRule, field_path},
     validate::validate,
 };
 

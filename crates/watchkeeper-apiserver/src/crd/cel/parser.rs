@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    ast::{Call, Element, Entry, Expr, Kind, Literal, Select, op},
+    ast::{Call, Element, Entry, Expr, ExprKind, Literal, Select, op},
     escape::is_reserved,
     lexer::{Lexer, Token},
     macros, signatures,
@@ -16,7 +16,7 @@ use super::{
 const CODE_POINTS: usize = 100_000;
 /// The maximum nesting of expressions, as in cel-go.
 const RECURSION: usize = 250;
-/// The limit of each grammar rule, in the order of [`Rule`]. They differ because of the way cel-go counts the first operand.
+/// The limit of each grammar rule, in the order of [`Production`]. They differ because of the way cel-go counts the first operand.
 const LIMITS: [usize; 4] = [RECURSION, RECURSION + 2, RECURSION + 1, RECURSION - 1];
 /// The maximum depth of the tree. Only rules that are nested in several ways at once exceed it.
 const DEPTH: usize = 1_100;
@@ -68,7 +68,7 @@ impl Nodes {
     ///
     /// # Errors
     /// A message if the tree becomes too large or too deep.
-    pub(super) fn make(&mut self, kind: Kind) -> Result<Expr, String> {
+    pub(super) fn make(&mut self, kind: ExprKind) -> Result<Expr, String> {
         self.count += 1;
         if self.count > self.limit {
             return Err("expression has too many parts after macro expansion".to_owned());
@@ -84,24 +84,24 @@ impl Nodes {
     }
 
     pub(super) fn ident(&mut self, name: &str) -> Result<Expr, String> {
-        self.make(Kind::Ident(name.into()))
+        self.make(ExprKind::Ident(name.into()))
     }
 
     pub(super) fn literal(&mut self, literal: Literal) -> Result<Expr, String> {
-        self.make(Kind::Literal(literal))
+        self.make(ExprKind::Literal(literal))
     }
 
     pub(super) fn list(&mut self, items: Vec<Expr>) -> Result<Expr, String> {
         let items = items.into_iter().map(|value| Element { value, is_optional: false });
-        self.make(Kind::List(items.collect()))
+        self.make(ExprKind::List(items.collect()))
     }
 
     pub(super) fn call(&mut self, function: &str, args: Vec<Expr>) -> Result<Expr, String> {
-        self.make(Kind::Call(Box::new(Call { function: function.into(), target: None, args })))
+        self.make(ExprKind::Call(Box::new(Call { function: function.into(), target: None, args })))
     }
 
     pub(super) fn member(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Result<Expr, String> {
-        self.make(Kind::Call(Box::new(Call { function: function.into(), target: Some(target), args })))
+        self.make(ExprKind::Call(Box::new(Call { function: function.into(), target: Some(target), args })))
     }
 
     /// Copies a tree, with new nodes.
@@ -118,17 +118,17 @@ impl Nodes {
         }
         expr.id = self.count - 1;
         match &mut expr.kind {
-            Kind::Literal(_) | Kind::Ident(_) => Ok(()),
-            Kind::Select(select) => self.renumber(&mut select.operand),
-            Kind::Call(call) => {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => Ok(()),
+            ExprKind::Select(select) => self.renumber(&mut select.operand),
+            ExprKind::Call(call) => {
                 call.target.iter_mut().chain(&mut call.args).try_for_each(|part| self.renumber(part))
             }
-            Kind::List(items) => items.iter_mut().try_for_each(|item| self.renumber(&mut item.value)),
-            Kind::Map(entries) => entries.iter_mut().try_for_each(|entry| {
+            ExprKind::List(items) => items.iter_mut().try_for_each(|item| self.renumber(&mut item.value)),
+            ExprKind::Map(entries) => entries.iter_mut().try_for_each(|entry| {
                 self.renumber(&mut entry.key)?;
                 self.renumber(&mut entry.value)
             }),
-            Kind::Comprehension(fold) => {
+            ExprKind::Comprehension(fold) => {
                 [&mut fold.range, &mut fold.init, &mut fold.condition, &mut fold.step, &mut fold.result]
                     .into_iter()
                     .try_for_each(|part| self.renumber(part))
@@ -139,7 +139,7 @@ impl Nodes {
 
 /// The grammar rules whose nesting is counted.
 #[derive(Clone, Copy)]
-enum Rule {
+enum Production {
     Expr,
     Relation,
     Calc,
@@ -189,7 +189,7 @@ impl Parser<'_> {
         format!("Syntax error: mismatched input '{found}'")
     }
 
-    fn enter(&mut self, rule: Rule) -> Result<(), String> {
+    fn enter(&mut self, rule: Production) -> Result<(), String> {
         let depth = &mut self.rules[rule as usize];
         *depth += 1;
         if *depth > LIMITS[rule as usize] {
@@ -198,15 +198,15 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn leave(&mut self, rule: Rule, depth: usize) {
+    fn leave(&mut self, rule: Production, depth: usize) {
         self.rules[rule as usize] = depth;
     }
 
     fn expr(&mut self) -> Result<Expr, String> {
         // Only the nesting of expressions accumulates; operators are counted within one expression.
         let outer = self.rules;
-        self.rules = [outer[Rule::Expr as usize], 0, 0, 0];
-        self.enter(Rule::Expr)?;
+        self.rules = [outer[Production::Expr as usize], 0, 0, 0];
+        self.enter(Production::Expr)?;
         let condition = self.logical(op::OR)?;
         let result = if self.take("?")? {
             let yes = self.logical(op::OR)?;
@@ -250,8 +250,8 @@ impl Parser<'_> {
 
     /// Parses relations. The right side of a relation (`is_right`) cannot be a relation.
     fn relation(&mut self, is_right: bool) -> Result<Expr, String> {
-        let depth = self.rules[Rule::Relation as usize];
-        self.enter(Rule::Relation)?;
+        let depth = self.rules[Production::Relation as usize];
+        self.enter(Production::Relation)?;
         let mut left = self.calc(0)?;
         loop {
             let operator = match self.token {
@@ -266,17 +266,17 @@ impl Parser<'_> {
                 _ => break,
             };
             self.advance()?;
-            self.enter(Rule::Relation)?;
+            self.enter(Production::Relation)?;
             let right = self.relation(true)?;
             left = self.nodes.call(operator, vec![left, right])?;
         }
-        self.leave(Rule::Relation, depth);
+        self.leave(Production::Relation, depth);
         Ok(left)
     }
 
     fn calc(&mut self, least: u8) -> Result<Expr, String> {
-        let depth = self.rules[Rule::Calc as usize];
-        self.enter(Rule::Calc)?;
+        let depth = self.rules[Production::Calc as usize];
+        self.enter(Production::Calc)?;
         let mut left = self.unary()?;
         loop {
             let (operator, binding) = match self.token {
@@ -291,11 +291,11 @@ impl Parser<'_> {
                 break;
             }
             self.advance()?;
-            self.enter(Rule::Calc)?;
+            self.enter(Production::Calc)?;
             let right = self.calc(binding)?;
             left = self.nodes.call(operator, vec![left, right])?;
         }
-        self.leave(Rule::Calc, depth);
+        self.leave(Production::Calc, depth);
         Ok(left)
     }
 
@@ -334,11 +334,11 @@ impl Parser<'_> {
 
     /// Parses selections, member calls and indexes after an operand.
     fn member(&mut self, mut operand: Expr) -> Result<Expr, String> {
-        let depth = self.rules[Rule::Member as usize];
-        self.enter(Rule::Member)?;
+        let depth = self.rules[Production::Member as usize];
+        self.enter(Production::Member)?;
         loop {
             if self.take(".")? {
-                self.enter(Rule::Member)?;
+                self.enter(Production::Member)?;
                 let is_optional = self.take("?")?;
                 let (name, is_quoted) = match &self.token {
                     Token::Ident(name) => (Arc::clone(name), false),
@@ -355,7 +355,7 @@ impl Parser<'_> {
                     self.select(operand, name)?
                 };
             } else if self.take("[")? {
-                self.enter(Rule::Member)?;
+                self.enter(Production::Member)?;
                 let operator = if self.take("?")? { op::OPT_INDEX } else { op::INDEX };
                 let index = self.expr()?;
                 self.expect("]")?;
@@ -370,18 +370,18 @@ impl Parser<'_> {
                 path(&operand).unwrap_or_default()
             ));
         }
-        self.leave(Rule::Member, depth);
+        self.leave(Production::Member, depth);
         Ok(operand)
     }
 
     fn select(&mut self, operand: Expr, field: Arc<str>) -> Result<Expr, String> {
-        if let Kind::Ident(name) = &operand.kind {
+        if let ExprKind::Ident(name) = &operand.kind {
             let qualified = format!("{name}.{field}");
             if qualified == "google.protobuf" || signatures::type_ident(&qualified).is_some() {
                 return self.nodes.ident(&qualified);
             }
         }
-        self.nodes.make(Kind::Select(Box::new(Select { operand, field, is_test: false })))
+        self.nodes.make(ExprKind::Select(Box::new(Select { operand, field, is_test: false })))
     }
 
     fn member_call(&mut self, target: Expr, name: &str) -> Result<Expr, String> {
@@ -451,14 +451,14 @@ impl Parser<'_> {
         }
         self.advance()?;
         if !self.at("(") {
-            return self.nodes.make(Kind::Ident(name));
+            return self.nodes.make(ExprKind::Ident(name));
         }
         let mut args = self.arguments()?;
         if &*name == "has" && args.len() == 1 {
             return match args.pop().map(|arg| arg.kind) {
-                Some(Kind::Select(mut select)) if !select.is_test => {
+                Some(ExprKind::Select(mut select)) if !select.is_test => {
                     select.is_test = true;
-                    self.nodes.make(Kind::Select(select))
+                    self.nodes.make(ExprKind::Select(select))
                 }
                 _ => Err("invalid argument to has() macro".to_owned()),
             };
@@ -477,7 +477,7 @@ impl Parser<'_> {
             }
         }
         self.expect("]")?;
-        self.nodes.make(Kind::List(items))
+        self.nodes.make(ExprKind::List(items))
     }
 
     fn map(&mut self) -> Result<Expr, String> {
@@ -493,15 +493,15 @@ impl Parser<'_> {
             }
         }
         self.expect("}")?;
-        self.nodes.make(Kind::Map(entries))
+        self.nodes.make(ExprKind::Map(entries))
     }
 }
 
 /// Returns the dotted name of an expression, if it consists only of names.
 fn path(expr: &Expr) -> Option<String> {
     match &expr.kind {
-        Kind::Ident(name) => Some(name.to_string()),
-        Kind::Select(select) if !select.is_test => {
+        ExprKind::Ident(name) => Some(name.to_string()),
+        ExprKind::Select(select) if !select.is_test => {
             Some(format!("{}.{}", path(&select.operand)?, select.field))
         }
         _ => None,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use regex::{Regex, RegexBuilder};
 
-use super::meter::{Fault, Meter};
+use super::meter::{EvalError, Meter};
 
 /// The number of compiled expressions that are kept. Only rules that read patterns from objects use more.
 const KEPT: usize = 32;
@@ -13,7 +13,7 @@ const KEPT: usize = 32;
 const SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
 
 #[derive(Debug)]
-struct Pattern {
+struct CompiledRegex {
     regex: Regex,
     /// The work units per byte of text.
     work: u64,
@@ -21,13 +21,13 @@ struct Pattern {
 
 /// The compiled regular expressions of one rule.
 #[derive(Debug, Default)]
-pub(super) struct Patterns {
-    compiled: Mutex<HashMap<String, Option<Arc<Pattern>>>>,
+pub(super) struct RegexCache {
+    compiled: Mutex<HashMap<String, Option<Arc<CompiledRegex>>>>,
 }
 
-impl Patterns {
+impl RegexCache {
     /// Returns the expression for matching `text`, and charges for the match.
-    pub(super) fn get(&self, pattern: &str, text: &str, meter: &mut Meter) -> Result<Regex, Fault> {
+    pub(super) fn get(&self, pattern: &str, text: &str, meter: &mut Meter) -> Result<Regex, EvalError> {
         let known = self.compiled.lock().get(pattern).cloned();
         let found = if let Some(found) = known {
             found
@@ -41,16 +41,16 @@ impl Patterns {
             compiled.insert(pattern.to_owned(), found.clone());
             found
         };
-        let Some(found) = found else { return Fault::error(format!("error parsing regexp: {pattern}")) };
+        let Some(found) = found else { return EvalError::error(format!("error parsing regexp: {pattern}")) };
         meter.work((text.len() as u64 + 1).saturating_mul(found.work))?;
         Ok(found.regex.clone())
     }
 }
 
-fn compile(pattern: &str) -> Option<Pattern> {
+fn compile(pattern: &str) -> Option<CompiledRegex> {
     SIZES.iter().find_map(|size| {
         let regex = RegexBuilder::new(pattern).size_limit(*size).build().ok()?;
-        Some(Pattern { regex, work: *size as u64 / 128 })
+        Some(CompiledRegex { regex, work: *size as u64 / 128 })
     })
 }
 

@@ -7,7 +7,7 @@ use crate::field::FieldErrorKind;
 
 /// A compiled rule of a schema.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub(crate) struct ValidationRule {
     pub(super) source: String,
     pub(super) program: Compiled,
     pub(super) message: String,
@@ -22,7 +22,7 @@ pub(crate) struct Rule {
     pub(super) has_optional_old: bool,
 }
 
-impl Rule {
+impl ValidationRule {
     /// Returns the rules of a schema. A rule that does not parse is omitted, because its definition was rejected.
     pub(crate) fn read_all(schema: &Value) -> Vec<Self> {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
@@ -69,15 +69,15 @@ enum Step {
 
 /// Returns a path such as `.a['b.c']` as shown in errors. `None` if the path is not in the schema.
 pub(crate) fn field_path(schema: &Value, path: &str) -> Option<String> {
-    let mut shown = String::new();
+    let mut formatted = String::new();
     for step in steps(schema, path)? {
         match step {
-            Step::Property(name) if shown.is_empty() => shown = name,
-            Step::Property(name) => shown = format!("{shown}.{name}"),
-            Step::Key(name) => shown = format!("{shown}[{name}]"),
+            Step::Property(name) if formatted.is_empty() => formatted = name,
+            Step::Property(name) => formatted = format!("{formatted}.{name}"),
+            Step::Key(name) => formatted = format!("{formatted}[{name}]"),
         }
     }
-    Some(shown)
+    Some(formatted)
 }
 
 fn steps(schema: &Value, path: &str) -> Option<Vec<Step>> {

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use super::{
     ast::op,
-    types::{Bindings, Type},
+    types::{Bindings, CelType},
 };
 
 /// An overload of a function.
@@ -17,8 +17,8 @@ pub(super) struct Overload {
     pub(super) is_member: bool,
     /// The parameter types, starting with the receiver of a member. Type variables are numbered from zero within the
     /// overload.
-    pub(super) params: Vec<Type>,
-    pub(super) result: Type,
+    pub(super) params: Vec<CelType>,
+    pub(super) result: CelType,
 }
 
 /// The overloads, one per line: function, overload, `m` for a member or `g`, parameters, result.
@@ -344,69 +344,71 @@ fn functions() -> Functions {
 }
 
 /// Parses the notation of the table.
-fn type_named(name: &str) -> Type {
+fn type_named(name: &str) -> CelType {
     if let Some((constructor, inner)) = name.strip_suffix(')').and_then(|name| name.split_once('(')) {
         return match constructor {
-            "list" => Type::list(type_named(inner)),
-            "opt" => Type::optional(type_named(inner)),
-            "type" => Type::Meta(std::sync::Arc::new(type_named(inner))),
+            "list" => CelType::list(type_named(inner)),
+            "opt" => CelType::optional(type_named(inner)),
+            "type" => CelType::Meta(std::sync::Arc::new(type_named(inner))),
             _ => {
                 let (key, value) = inner.split_once(',').unwrap_or((inner, "dyn"));
-                Type::map(type_named(key), type_named(value))
+                CelType::map(type_named(key), type_named(value))
             }
         };
     }
     match name {
-        "A" => Type::Variable(0),
-        "B" => Type::Variable(1),
-        "bool" => Type::Bool,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "double" => Type::Double,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
-        "duration" => Type::Duration,
-        "timestamp" => Type::Timestamp,
-        "net.IP" => Type::Named("net.IP"),
-        "net.CIDR" => Type::Named("net.CIDR"),
-        "kubernetes.URL" => Type::Named("kubernetes.URL"),
-        "kubernetes.Quantity" => Type::Named("kubernetes.Quantity"),
-        "kubernetes.Semver" => Type::Named("kubernetes.Semver"),
-        "kubernetes.NamedFormat" => Type::Named("kubernetes.NamedFormat"),
-        "Authorizer" => Type::Named("kubernetes.authorization.Authorizer"),
-        "PathCheck" => Type::Named("kubernetes.authorization.PathCheck"),
-        "GroupCheck" => Type::Named("kubernetes.authorization.GroupCheck"),
-        "ResourceCheck" => Type::Named("kubernetes.authorization.ResourceCheck"),
-        "Decision" => Type::Named("kubernetes.authorization.Decision"),
-        _ => Type::Dyn,
+        "A" => CelType::Variable(0),
+        "B" => CelType::Variable(1),
+        "bool" => CelType::Bool,
+        "int" => CelType::Int,
+        "uint" => CelType::Uint,
+        "double" => CelType::Double,
+        "string" => CelType::String,
+        "bytes" => CelType::Bytes,
+        "duration" => CelType::Duration,
+        "timestamp" => CelType::Timestamp,
+        "net.IP" => CelType::Named("net.IP"),
+        "net.CIDR" => CelType::Named("net.CIDR"),
+        "kubernetes.URL" => CelType::Named("kubernetes.URL"),
+        "kubernetes.Quantity" => CelType::Named("kubernetes.Quantity"),
+        "kubernetes.Semver" => CelType::Named("kubernetes.Semver"),
+        "kubernetes.NamedFormat" => CelType::Named("kubernetes.NamedFormat"),
+        "Authorizer" => CelType::Named("kubernetes.authorization.Authorizer"),
+        "PathCheck" => CelType::Named("kubernetes.authorization.PathCheck"),
+        "GroupCheck" => CelType::Named("kubernetes.authorization.GroupCheck"),
+        "ResourceCheck" => CelType::Named("kubernetes.authorization.ResourceCheck"),
+        "Decision" => CelType::Named("kubernetes.authorization.Decision"),
+        _ => CelType::Dyn,
     }
 }
 
 impl Overload {
     /// Returns the parameter and result types with fresh type variables.
-    pub(super) fn instantiate(&self, bindings: &mut Bindings) -> (Vec<Type>, Type) {
-        let mut fresh: [Option<Type>; 2] = [None, None];
+    pub(super) fn instantiate(&self, bindings: &mut Bindings) -> (Vec<CelType>, CelType) {
+        let mut fresh: [Option<CelType>; 2] = [None, None];
         let params = self.params.iter().map(|param| renamed(param, &mut fresh, bindings)).collect();
         (params, renamed(&self.result, &mut fresh, bindings))
     }
 }
 
-fn renamed(ty: &Type, fresh: &mut [Option<Type>; 2], bindings: &mut Bindings) -> Type {
+fn renamed(ty: &CelType, fresh: &mut [Option<CelType>; 2], bindings: &mut Bindings) -> CelType {
     match ty {
-        Type::Variable(index) => match fresh.get_mut(*index) {
+        CelType::Variable(index) => match fresh.get_mut(*index) {
             Some(slot) => slot.get_or_insert_with(|| bindings.fresh()).clone(),
-            None => Type::Dyn,
+            None => CelType::Dyn,
         },
-        Type::List(of) => Type::list(renamed(of, fresh, bindings)),
-        Type::Optional(of) => Type::optional(renamed(of, fresh, bindings)),
-        Type::Meta(of) => Type::Meta(std::sync::Arc::new(renamed(of, fresh, bindings))),
-        Type::Map(key, value) => Type::map(renamed(key, fresh, bindings), renamed(value, fresh, bindings)),
+        CelType::List(of) => CelType::list(renamed(of, fresh, bindings)),
+        CelType::Optional(of) => CelType::optional(renamed(of, fresh, bindings)),
+        CelType::Meta(of) => CelType::Meta(std::sync::Arc::new(renamed(of, fresh, bindings))),
+        CelType::Map(key, value) => {
+            CelType::map(renamed(key, fresh, bindings), renamed(value, fresh, bindings))
+        }
         other => other.clone(),
     }
 }
 
 /// Returns the type that a name denotes in an expression.
-pub(super) fn type_ident(name: &str) -> Option<Type> {
+pub(super) fn type_ident(name: &str) -> Option<CelType> {
     Some(match name {
         "bool"
         | "int"
@@ -420,13 +422,13 @@ pub(super) fn type_ident(name: &str) -> Option<Type> {
         | "kubernetes.Quantity"
         | "kubernetes.Semver"
         | "kubernetes.NamedFormat" => type_named(name),
-        "list" => Type::list(Type::Dyn),
-        "map" => Type::map(Type::Dyn, Type::Dyn),
-        "null_type" => Type::Null,
-        "type" => Type::Meta(std::sync::Arc::new(Type::Dyn)),
-        "optional_type" => Type::optional(Type::Dyn),
-        "google.protobuf.Timestamp" => Type::Timestamp,
-        "google.protobuf.Duration" => Type::Duration,
+        "list" => CelType::list(CelType::Dyn),
+        "map" => CelType::map(CelType::Dyn, CelType::Dyn),
+        "null_type" => CelType::Null,
+        "type" => CelType::Meta(std::sync::Arc::new(CelType::Dyn)),
+        "optional_type" => CelType::optional(CelType::Dyn),
+        "google.protobuf.Timestamp" => CelType::Timestamp,
+        "google.protobuf.Duration" => CelType::Duration,
         _ => return None,
     })
 }

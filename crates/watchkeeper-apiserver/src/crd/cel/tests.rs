@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{schema_check, structural::Structural},
-    Compiled, Decl, Wanted, validate,
+    Compiled, Decl, RuleResultType, validate,
 };
 use crate::strategy::At;
 
@@ -53,11 +53,11 @@ fn definition_errors(schema: &Value) -> Vec<(&'static str, String, String)> {
 
 /// Returns the estimated cost of a rule beside a schema.
 fn estimated(schema: &Value, rule: &str) -> Result<u64, String> {
-    Compiled::new(rule)?.check(&Decl::of(schema, false).unwrap(), false, Wanted::Bool)
+    Compiled::new(rule)?.check(&Decl::of(schema, false).unwrap(), false, RuleResultType::Bool)
 }
 
 #[test]
-fn rules_read_values_as_their_schemas_say() {
+fn rules_convert_values_by_their_schemas() {
     let good = json!({"n": 3, "f": 2, "s": "abc", "a-b": "x", "namespace": "ns", "d": "90m", "l": [1, 2, 3],
         "t": "2020-02-03T04:05:06Z", "b": "aGk=", "ok": true, "words": ["b", "a"], "set": ["x", "y"],
         "m": {"k-1": "v"}, "q": "1Gi", "ios": "50%", "objects": [{"x": "1"}, {"x": "2"}]});
@@ -125,7 +125,7 @@ fn rules_read_values_as_their_schemas_say() {
 }
 
 #[test]
-fn a_broken_rule_reports_the_message_reason_and_path_of_its_author() {
+fn a_violated_rule_reports_its_declared_message_reason_and_path() {
     let rule = json!({"rule": "self.n < 3", "messageExpression": "'n is ' + string(self.n)", "reason": "FieldValueForbidden", "fieldPath": ".n"});
     assert_eq!(failures(&rule, &json!({"n": 4}), None), [("spec.n".to_owned(), "FieldValueForbidden")]);
     assert_eq!(
@@ -137,7 +137,7 @@ fn a_broken_rule_reports_the_message_reason_and_path_of_its_author() {
 }
 
 #[test]
-fn transition_rules_run_on_changes() {
+fn transition_rules_run_on_updates_only() {
     let rule = json!({"rule": "self.n >= oldSelf.n"});
     assert_eq!(failures(&rule, &json!({"n": 1}), None), []);
     assert_eq!(failures(&rule, &json!({"n": 1}), Some(&json!({"n": 1}))), []);
@@ -156,7 +156,7 @@ fn an_unchanged_value_is_not_rejected_by_a_newer_rule() {
 }
 
 #[test]
-fn an_unchanged_item_without_identity_is_judged_by_the_list_around_it() {
+fn an_unchanged_item_of_an_atomic_list_is_ratcheted_with_the_list() {
     let schema = Structural::read(&json!({"type": "object", "properties": {
         "n": {"type": "integer"},
         "l": {"type": "array", "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]}},
@@ -167,7 +167,7 @@ fn an_unchanged_item_without_identity_is_judged_by_the_list_around_it() {
 }
 
 #[test]
-fn rules_in_all_of_apply_to_the_value_beside_it() {
+fn rules_in_all_of_apply_to_the_enclosing_value() {
     let schema = Structural::read(&json!({"type": "object",
         "properties": {"a": {"type": "object", "properties": {"n": {"type": "integer"}}}},
         "allOf": [{"properties": {"a": {"x-kubernetes-validations": [{"rule": "self.n > 5"}]}}}],
@@ -177,7 +177,7 @@ fn rules_in_all_of_apply_to_the_value_beside_it() {
 }
 
 #[test]
-fn properties_with_reserved_names_are_reached_escaped_and_as_they_are() {
+fn properties_with_reserved_names_are_accessible_escaped_and_unescaped() {
     let spec = json!({"namespace": "a", "if": "b", "in": "c"});
     for rule in [
         "self.namespace == 'a' && self.__namespace__ == 'a' && has(self.namespace) && has(self.__namespace__)",
@@ -196,7 +196,7 @@ fn properties_with_reserved_names_are_reached_escaped_and_as_they_are() {
 }
 
 #[test]
-fn names_and_types_that_do_not_fit_are_found_when_a_definition_is_written() {
+fn unknown_names_and_type_mismatches_are_rejected_when_a_definition_is_written() {
     let good = [
         "self.n > 1 && self.f > 1.0 && self.f > 1",
         "has(self.n) && self.objects.all(i, i.x == 'a')",
@@ -258,7 +258,7 @@ fn names_and_types_that_do_not_fit_are_found_when_a_definition_is_written() {
 }
 
 #[test]
-fn parts_of_a_rule_besides_its_text_are_checked() {
+fn the_other_fields_of_a_rule_are_validated() {
     let found = |rule: Value| {
         let mut found = definition_errors(&spec_schema(&rule));
         assert_eq!(found.len(), 1, "{rule}: {found:?}");
@@ -304,7 +304,7 @@ fn parts_of_a_rule_besides_its_text_are_checked() {
 }
 
 #[test]
-fn errors_in_rules_below_do_not_hide_errors_in_rules_above() {
+fn errors_in_nested_rules_do_not_hide_errors_in_outer_rules() {
     let schema = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.nope"}], "properties": {
         "a": {"type": "string", "x-kubernetes-validations": [{"rule": "nope"}]}}});
     assert_eq!(definition_errors(&schema).len(), 2);
@@ -374,7 +374,7 @@ fn all_rules_of_a_schema_share_a_cost_limit() {
 }
 
 #[test]
-fn a_rule_that_costs_too_much_stops_the_validation() {
+fn a_rule_over_its_cost_limit_stops_the_validation() {
     let many: Vec<usize> = (0..2000).collect();
     let rule = "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))";
     let found = detail(rule, &json!({"l": many}));
@@ -408,7 +408,7 @@ fn the_rules_of_an_object_share_a_cost_budget() {
 }
 
 #[test]
-fn no_expression_takes_memory_or_time_without_limit() {
+fn evaluation_of_any_expression_is_bounded_in_memory_and_time() {
     let long = "x".repeat(300_000);
     let many: Vec<String> = (0..100_000).map(|n| format!("w{n}")).collect();
     let spec = json!({"n": 1_000_000_000, "s": long, "words": many, "l": (0..100_000).collect::<Vec<_>>()});
@@ -458,7 +458,7 @@ fn no_expression_takes_memory_or_time_without_limit() {
 }
 
 #[test]
-fn texts_that_are_no_rule_are_rejected_in_linear_time() {
+fn invalid_rules_are_rejected_in_linear_time() {
     let chain = |part: &str, count: usize| part.repeat(count);
     let bad = [
         "self.bogus(".to_owned(),
@@ -523,7 +523,7 @@ fn the_deepest_rules_that_are_accepted_are_checked_and_run() {
 }
 
 #[test]
-fn the_text_of_all_rules_of_a_schema_is_limited() {
+fn the_total_size_of_the_rules_of_a_schema_is_limited() {
     let rule = json!({"rule": format!("self.s != '{}'", "x".repeat(20_000))});
     let mut schema = spec_schema(&rule);
     assert_eq!(definition_errors(&schema), []);
@@ -534,7 +534,7 @@ fn the_text_of_all_rules_of_a_schema_is_limited() {
 }
 
 #[test]
-fn types_that_square_themselves_are_rejected() {
+fn rules_whose_types_grow_exponentially_are_rejected() {
     let schema = spec_schema(&json!({"rule": "true"}));
     let schema = schema.pointer("/properties/spec").unwrap();
     let rule = format!("[1]{}.size() == 1", ".map(v, {v: v})".repeat(40));

@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc};
 use super::decl::Decl;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Type {
-    /// The type of an expression that already has an error.
+pub(crate) enum CelType {
+    /// The type of an expression with a reported error; it matches every type.
     Error,
     Dyn,
     Null,
@@ -18,11 +18,11 @@ pub(crate) enum Type {
     Bytes,
     Timestamp,
     Duration,
-    List(Arc<Type>),
-    Map(Arc<Type>, Arc<Type>),
-    Optional(Arc<Type>),
+    List(Arc<CelType>),
+    Map(Arc<CelType>, Arc<CelType>),
+    Optional(Arc<CelType>),
     /// The type of a type.
-    Meta(Arc<Type>),
+    Meta(Arc<CelType>),
     /// A type of the Kubernetes libraries, such as an IP address.
     Named(&'static str),
     /// An object with the properties of a schema. Each schema is a distinct type.
@@ -31,7 +31,7 @@ pub(crate) enum Type {
     Variable(usize),
 }
 
-impl Type {
+impl CelType {
     pub(super) fn list(of: Self) -> Self {
         Self::List(Arc::new(of))
     }
@@ -129,7 +129,7 @@ impl Type {
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for CelType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Error => f.write_str("!error!"),
@@ -156,26 +156,26 @@ impl fmt::Display for Type {
 /// The types that are bound to type variables. Failed unifications are undone.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
-    bound: Vec<Option<Type>>,
-    undo: Vec<(usize, Option<Type>)>,
+    bound: Vec<Option<CelType>>,
+    undo: Vec<(usize, Option<CelType>)>,
 }
 
 impl Bindings {
     /// Returns a new type variable.
-    pub(super) fn fresh(&mut self) -> Type {
+    pub(super) fn fresh(&mut self) -> CelType {
         self.bound.push(None);
-        Type::Variable(self.bound.len() - 1)
+        CelType::Variable(self.bound.len() - 1)
     }
 
-    fn find(&self, ty: &Type) -> Option<&Type> {
+    fn find(&self, ty: &CelType) -> Option<&CelType> {
         match ty {
-            Type::Variable(index) => self.bound.get(*index).and_then(Option::as_ref),
+            CelType::Variable(index) => self.bound.get(*index).and_then(Option::as_ref),
             _ => None,
         }
     }
 
-    fn bind(&mut self, variable: &Type, to: Type) {
-        if let Type::Variable(index) = variable
+    fn bind(&mut self, variable: &CelType, to: CelType) {
+        if let CelType::Variable(index) = variable
             && let Some(slot) = self.bound.get_mut(*index)
         {
             self.undo.push((*index, slot.replace(to)));
@@ -183,12 +183,15 @@ impl Bindings {
     }
 
     /// Unifies two types. Returns whether `from` is assignable to `to`.
-    pub(super) fn assign(&mut self, from: &Type, to: &Type) -> bool {
+    pub(super) fn assign(&mut self, from: &CelType, to: &CelType) -> bool {
         self.assign_all(std::iter::once((from, to)))
     }
 
     /// Unifies pairs of types, all or none.
-    pub(super) fn assign_all<'a>(&mut self, mut pairs: impl Iterator<Item = (&'a Type, &'a Type)>) -> bool {
+    pub(super) fn assign_all<'a>(
+        &mut self,
+        mut pairs: impl Iterator<Item = (&'a CelType, &'a CelType)>,
+    ) -> bool {
         self.undo.clear();
         if pairs.all(|(from, to)| self.unify(from, to)) {
             return true;
@@ -201,22 +204,22 @@ impl Bindings {
         false
     }
 
-    fn unify(&mut self, a: &Type, b: &Type) -> bool {
-        if matches!(b, Type::Variable(_)) {
+    fn unify(&mut self, a: &CelType, b: &CelType) -> bool {
+        if matches!(b, CelType::Variable(_)) {
             let (is_valid, is_bound) = self.substitute_for(a, b);
             if is_valid || is_bound {
                 return is_valid;
             }
         }
-        if matches!(a, Type::Variable(_)) {
+        if matches!(a, CelType::Variable(_)) {
             return self.substitute_for(b, a).0;
         }
         if a.is_dyn_or_error() || b.is_dyn_or_error() {
             return true;
         }
         match (a, b) {
-            (Type::Null, other) | (other, Type::Null) => other.is_nullable(),
-            (Type::Meta(_), Type::Meta(_)) => true,
+            (CelType::Null, other) | (other, CelType::Null) => other.is_nullable(),
+            (CelType::Meta(_), CelType::Meta(_)) => true,
             _ => {
                 a.same_constructor(b)
                     && a.parameters().iter().zip(b.parameters()).all(|(a, b)| self.unify(a, b))
@@ -225,7 +228,7 @@ impl Bindings {
     }
 
     /// Tries `variable` as a substitution for `ty`. Returns whether it is one, and whether it was bound before.
-    fn substitute_for(&mut self, ty: &Type, variable: &Type) -> (bool, bool) {
+    fn substitute_for(&mut self, ty: &CelType, variable: &CelType) -> (bool, bool) {
         if ty.is_exactly(variable) {
             return (true, true);
         }
@@ -250,7 +253,7 @@ impl Bindings {
     }
 
     /// Returns whether a variable does not occur in a type.
-    fn is_absent_from(&self, variable: &Type, within: &Type) -> bool {
+    fn is_absent_from(&self, variable: &CelType, within: &CelType) -> bool {
         if variable.is_exactly(within) {
             return false;
         }
@@ -261,32 +264,32 @@ impl Bindings {
     }
 
     /// Returns the type with variables replaced by their bound types.
-    pub(super) fn resolve(&self, ty: &Type) -> Type {
+    pub(super) fn resolve(&self, ty: &CelType) -> CelType {
         if let Some(bound) = self.find(ty) {
             return self.resolve(bound);
         }
         match ty {
-            Type::List(of) => Type::list(self.resolve(of)),
-            Type::Map(key, value) => Type::map(self.resolve(key), self.resolve(value)),
-            Type::Optional(of) => Type::optional(self.resolve(of)),
-            Type::Meta(of) => Type::Meta(Arc::new(self.resolve(of))),
+            CelType::List(of) => CelType::list(self.resolve(of)),
+            CelType::Map(key, value) => CelType::map(self.resolve(key), self.resolve(value)),
+            CelType::Optional(of) => CelType::optional(self.resolve(of)),
+            CelType::Meta(of) => CelType::Meta(Arc::new(self.resolve(of))),
             other => other.clone(),
         }
     }
 
     /// Returns the type with unbound variables replaced by dyn.
-    pub(super) fn resolve_fully(&self, ty: &Type) -> Type {
+    pub(super) fn resolve_fully(&self, ty: &CelType) -> CelType {
         match self.resolve(ty) {
-            Type::Variable(_) => Type::Dyn,
-            Type::List(of) => Type::list(self.resolve_fully(&of)),
-            Type::Map(key, value) => Type::map(self.resolve_fully(&key), self.resolve_fully(&value)),
-            Type::Optional(of) => Type::optional(self.resolve_fully(&of)),
+            CelType::Variable(_) => CelType::Dyn,
+            CelType::List(of) => CelType::list(self.resolve_fully(&of)),
+            CelType::Map(key, value) => CelType::map(self.resolve_fully(&key), self.resolve_fully(&value)),
+            CelType::Optional(of) => CelType::optional(self.resolve_fully(&of)),
             other => other,
         }
     }
 }
 
 /// Returns the more general of two types that unify.
-pub(super) fn most_general(a: Type, b: Type) -> Type {
+pub(super) fn most_general(a: CelType, b: CelType) -> CelType {
     if a.is_less_specific(&b) { a } else { b }
 }

@@ -13,9 +13,9 @@ use super::{
         validate::{NO_PATH, OldItems},
     },
     compile::Compiled,
-    eval::{Evaluator, Outcome},
-    meter::{Fault, Meter, OBJECT_COST},
-    rule::Rule,
+    eval::{EvalResult, Evaluator},
+    meter::{EvalError, Meter, OBJECT_COST},
+    rule::ValidationRule,
     stack,
     value::Value,
 };
@@ -145,7 +145,7 @@ impl Run {
     fn rules(
         &mut self,
         node: &Node<'_, '_>,
-        rules: &[Rule],
+        rules: &[ValidationRule],
         correlation: Option<&Correlation<'_>>,
     ) -> Result<(), Stopped> {
         if rules.is_empty() {
@@ -175,7 +175,7 @@ impl Run {
         node: &Node<'a, '_>,
         old: Option<&'a Json>,
         has_optional_old: bool,
-    ) -> (Outcome<'a>, u64) {
+    ) -> (EvalResult<'a>, u64) {
         self.meter.start();
         let mut evaluator = Evaluator::new(&mut self.meter, &program.patterns);
         evaluator.bind("self", Value::view(node.value, node.schema, node.is_resource));
@@ -184,17 +184,17 @@ impl Run {
             (Some(Ok(old)), true) => Ok(Value::Optional(Some(Arc::new(old)))),
             (None, true) => Ok(Value::Optional(None)),
             (Some(old), _) => old,
-            (None, false) => Fault::error("no such attribute(s): oldSelf"),
+            (None, false) => EvalError::error("no such attribute(s): oldSelf"),
         };
         evaluator.bind("oldSelf", old);
         let result = stack::with_stack(program.expr.depth, || evaluator.eval(&program.expr))
-            .unwrap_or_else(|| Fault::error("internal error"));
+            .unwrap_or_else(|| EvalError::error("internal error"));
         (result, self.meter.cost)
     }
 
     fn rule(
         &mut self,
-        rule: &Rule,
+        rule: &ValidationRule,
         node: &Node<'_, '_>,
         old: Option<&Json>,
         correlation: Option<&Correlation<'_>>,
@@ -210,7 +210,7 @@ impl Run {
         match result {
             Ok(Value::Bool(true)) => return Ok(()),
             Ok(_) => {}
-            Err(Fault::Exhausted) => {
+            Err(EvalError::Exhausted) => {
                 invalid(
                     self,
                     format!(
@@ -220,7 +220,7 @@ impl Run {
                 );
                 return Err(Stopped);
             }
-            Err(Fault::Error(why)) if why.starts_with("no such overload") => {
+            Err(EvalError::Error(why)) if why.starts_with("no such overload") => {
                 invalid(
                     self,
                     format!(
@@ -230,7 +230,7 @@ impl Run {
                 );
                 return Ok(());
             }
-            Err(Fault::Error(why)) => {
+            Err(EvalError::Error(why)) => {
                 invalid(self, format!("{why} evaluating rule: {}", rule.describe()));
                 return Ok(());
             }
@@ -266,7 +266,7 @@ impl Run {
     /// The detail of the error if the expression exceeds a limit.
     fn message(
         &mut self,
-        rule: &Rule,
+        rule: &ValidationRule,
         node: &Node<'_, '_>,
         old: Option<&Json>,
     ) -> Result<Option<String>, String> {
@@ -277,7 +277,7 @@ impl Run {
         }
         self.left -= cost;
         match result {
-            Err(Fault::Exhausted) => Err(format!(
+            Err(EvalError::Exhausted) => Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {:?}",
                 rule.message_source
             )),
@@ -292,18 +292,18 @@ impl Run {
 
     fn push(&mut self, path: &str, kind: FieldErrorKind, node: &Node<'_, '_>, detail: String) {
         let path = if path.is_empty() { NO_PATH } else { path };
-        let shown = match (kind, node.value) {
+        let reported = match (kind, node.value) {
             (FieldErrorKind::Invalid | FieldErrorKind::Duplicate, Json::Object(_)) => Some("object".into()),
             (FieldErrorKind::Invalid | FieldErrorKind::Duplicate, Json::Array(_)) => Some("array".into()),
             (FieldErrorKind::Invalid | FieldErrorKind::Duplicate, value) => Some(value.clone()),
             _ => None,
         };
         let detail = if kind == FieldErrorKind::Duplicate { String::new() } else { detail };
-        self.errors.push(FieldError::new(kind, path, shown, detail));
+        self.errors.push(FieldError::new(kind, path, reported, detail));
     }
 }
 
-fn default_message(rule: &Rule) -> String {
+fn default_message(rule: &ValidationRule) -> String {
     if rule.message.is_empty() { format!("failed rule: {}", rule.source) } else { rule.message.clone() }
 }
 

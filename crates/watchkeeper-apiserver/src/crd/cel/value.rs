@@ -9,10 +9,10 @@ use serde_json::{Map as Members, Number, Value as Json};
 use super::{
     super::{
         prune::META,
-        structural::{Additional, ListType, Structural, Ty},
+        structural::{Additional, JsonType, ListType, Structural},
     },
     escape::{escape, unescape},
-    meter::Fault,
+    meter::EvalError,
 };
 
 /// A string, borrowed from the object under validation where possible.
@@ -54,7 +54,7 @@ pub(super) enum Value<'a> {
     Optional(Option<Arc<Value<'a>>>),
     /// A type, by its name.
     Type(&'static str),
-    /// Data without a schema, which can only be compared.
+    /// A value without a schema, which can only be compared.
     Opaque(&'a Json),
     /// A timestamp, a duration, or a value of the Kubernetes libraries.
     Library(Library),
@@ -166,8 +166,8 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// An error of the expression if the value does not have the type of its schema.
-    pub(super) fn view(json: &'a Json, schema: &'a Structural, is_resource: bool) -> Result<Self, Fault> {
-        let mismatch = |wanted: &str| Fault::error(format!("invalid data, expected {wanted}"));
+    pub(super) fn view(json: &'a Json, schema: &'a Structural, is_resource: bool) -> Result<Self, EvalError> {
+        let mismatch = |required: &str| EvalError::error(format!("invalid data, expected {required}"));
         if json.is_null() {
             return Ok(Self::Null);
         }
@@ -182,25 +182,27 @@ impl<'a> Value<'a> {
             };
         }
         match (schema.ty, json) {
-            (Some(Ty::Object), Json::Object(members)) => {
+            (Some(JsonType::Object), Json::Object(members)) => {
                 Ok(Self::Map(Map::view(members, schema, is_resource)))
             }
-            (Some(Ty::Object), _) => mismatch("a map for the provided schema with type=object"),
-            (Some(Ty::Array), Json::Array(items)) => {
+            (Some(JsonType::Object), _) => mismatch("a map for the provided schema with type=object"),
+            (Some(JsonType::Array), Json::Array(items)) => {
                 Ok(Self::List(List::Json { items, of: schema.items.as_deref(), kind: &schema.list }))
             }
-            (Some(Ty::Array), _) => mismatch("an array for the provided schema with type=array"),
-            (Some(Ty::String), Json::String(text)) => formatted(text, &schema.format_name),
-            (Some(Ty::String), _) => mismatch("string"),
-            (Some(Ty::Number), Json::Number(number)) => Ok(Self::Double(number.as_f64().unwrap_or(f64::NAN))),
-            (Some(Ty::Number), _) => mismatch("float"),
-            (Some(Ty::Integer), Json::Number(number)) => match integer(number) {
+            (Some(JsonType::Array), _) => mismatch("an array for the provided schema with type=array"),
+            (Some(JsonType::String), Json::String(text)) => formatted(text, &schema.format_name),
+            (Some(JsonType::String), _) => mismatch("string"),
+            (Some(JsonType::Number), Json::Number(number)) => {
+                Ok(Self::Double(number.as_f64().unwrap_or(f64::NAN)))
+            }
+            (Some(JsonType::Number), _) => mismatch("float"),
+            (Some(JsonType::Integer), Json::Number(number)) => match integer(number) {
                 Some(number) => Ok(Self::Int(number)),
                 None => mismatch("int"),
             },
-            (Some(Ty::Integer), _) => mismatch("int"),
-            (Some(Ty::Boolean), Json::Bool(value)) => Ok(Self::Bool(*value)),
-            (Some(Ty::Boolean), _) => mismatch("bool"),
+            (Some(JsonType::Integer), _) => mismatch("int"),
+            (Some(JsonType::Boolean), Json::Bool(value)) => Ok(Self::Bool(*value)),
+            (Some(JsonType::Boolean), _) => mismatch("bool"),
             (None, _) => Ok(Self::Opaque(json)),
         }
     }
@@ -251,7 +253,7 @@ fn integer(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| i64::try_from(whole(number.as_f64()?)?).ok())
 }
 
-fn formatted<'a>(text: &'a str, format: &str) -> Result<Value<'a>, Fault> {
+fn formatted<'a>(text: &'a str, format: &str) -> Result<Value<'a>, EvalError> {
     let shared = |text: &str| Arc::new(text.to_owned());
     let parsed = match format {
         "date-time" => functions::timestamp(shared(text)),
@@ -260,14 +262,14 @@ fn formatted<'a>(text: &'a str, format: &str) -> Result<Value<'a>, Fault> {
         "byte" => {
             return match STANDARD.decode(text) {
                 Ok(bytes) => Ok(Value::Bytes(bytes.into())),
-                Err(_) => Fault::error(format!("Invalid byte formatted string {text}")),
+                Err(_) => EvalError::error(format!("Invalid byte formatted string {text}")),
             };
         }
         _ => return Ok(Value::String(Text::Borrowed(text))),
     };
     match parsed {
         Ok(value) => Ok(Value::Library(value)),
-        Err(_) => Fault::error(format!("Invalid {format} formatted string {text}")),
+        Err(_) => EvalError::error(format!("Invalid {format} formatted string {text}")),
     }
 }
 
@@ -280,7 +282,7 @@ impl<'a> List<'a> {
     }
 
     /// Returns an item. `None` if the list is shorter.
-    pub(super) fn get(&self, index: usize) -> Option<Result<Value<'a>, Fault>> {
+    pub(super) fn get(&self, index: usize) -> Option<Result<Value<'a>, EvalError>> {
         match self {
             Self::Json { items, of, .. } => items.get(index).map(|item| match of {
                 Some(of) => Value::view(item, of, of.is_embedded),
@@ -290,7 +292,7 @@ impl<'a> List<'a> {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, Fault>> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, EvalError>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 }
@@ -316,7 +318,7 @@ impl<'a> Map<'a> {
     }
 
     /// Returns the member `name` of the underlying JSON, if it is visible to expressions.
-    fn property(&self, name: &str) -> Option<Result<Value<'a>, Fault>> {
+    fn property(&self, name: &str) -> Option<Result<Value<'a>, EvalError>> {
         match self {
             Self::Object { members, schema, is_resource } => {
                 let member = members.get(name).filter(|member| !member.is_null())?;
@@ -343,7 +345,7 @@ impl<'a> Map<'a> {
     }
 
     /// Returns the value of a key.
-    pub(super) fn get(&self, key: &Value<'a>) -> Option<Result<Value<'a>, Fault>> {
+    pub(super) fn get(&self, key: &Value<'a>) -> Option<Result<Value<'a>, EvalError>> {
         match (self, key) {
             (Self::Object { .. } | Self::Metadata { .. }, Value::String(name)) => {
                 self.property(&unescape(name)?)
@@ -355,7 +357,7 @@ impl<'a> Map<'a> {
     }
 
     /// Returns the value of a field selection.
-    pub(super) fn field(&self, name: &str) -> Option<Result<Value<'a>, Fault>> {
+    pub(super) fn field(&self, name: &str) -> Option<Result<Value<'a>, EvalError>> {
         match self {
             Self::Object { .. } | Self::Metadata { .. } => self.property(&unescape(name)?),
             Self::Dictionary { .. } | Self::Owned(_) => self.property(name),

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use self::rules::{Place, Totals};
+use self::rules::{SchemaPosition, Totals};
 use super::{
     prune::{META, prune_object, set_defaults},
-    structural::{Structural, Ty},
+    structural::{JsonType, Structural},
     validate,
 };
 use crate::{
@@ -23,7 +23,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 
 /// The properties that a schema inherits from the enclosing schemas.
 #[derive(Clone)]
-struct Around {
+struct Inherited {
     is_metadata: bool,
     forbids_defaults: Option<String>,
     /// The path of the schema below which values have no old value, if any.
@@ -57,7 +57,7 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
         defaults(schema, &whole, true, false, errors);
         is_sound = errors.len() == before;
     }
-    let around = Around {
+    let inherited = Inherited {
         is_metadata: false,
         forbids_defaults: None,
         uncorrelatable: None,
@@ -65,7 +65,7 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
         checks_rules: is_sound,
     };
     let mut totals = Totals::default();
-    keywords(schema, true, &around, errors, &mut totals);
+    keywords(schema, true, &inherited, errors, &mut totals);
     totals.finish(schema, errors);
 }
 
@@ -103,7 +103,7 @@ fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, 
 
 fn prune_value(value: &mut Value, schema: &Structural) {
     // Pruning starts at objects, so there is nothing to prune in a default of another type.
-    if value.is_object() && !schema.is_embedded && schema.ty == Some(Ty::Object) {
+    if value.is_object() && !schema.is_embedded && schema.ty == Some(JsonType::Object) {
         let kept = META.map(|name| value.get(name).cloned());
         prune_object(value, schema);
         for (name, before) in META.iter().zip(kept) {
@@ -119,7 +119,7 @@ fn prune_value(value: &mut Value, schema: &Structural) {
 }
 
 /// Reports keywords that are unsupported, alone or in combination.
-fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, totals: &mut Totals) {
+fn keywords(schema: &At<'_>, is_root: bool, inherited: &Inherited, errors: &mut Errors, totals: &mut Totals) {
     const UNSUPPORTED: [&str; 6] =
         ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
     let before = errors.len();
@@ -130,7 +130,7 @@ fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors
     if kind.text() == "null" {
         errors.push(kind.forbidden("type cannot be set to null, use nullable as an alternative"));
     }
-    if let (Some(reason), true) = (&around.forbids_defaults, schema.at("default").is_set()) {
+    if let (Some(reason), true) = (&inherited.forbids_defaults, schema.at("default").is_set()) {
         errors.push(schema.at("default").forbidden(format!("must not be set {reason}")));
     }
     for keyword in UNSUPPORTED {
@@ -141,7 +141,7 @@ fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors
     if schema.at("items").value.is_array() {
         errors.push(schema.at("items").forbidden("items must be a schema object and not an array"));
     }
-    if around.is_metadata && schema.at("x-kubernetes-embedded-resource").is_true() {
+    if inherited.is_metadata && schema.at("x-kubernetes-embedded-resource").is_true() {
         errors.push(
             schema.at("x-kubernetes-embedded-resource").forbidden("must not be used inside of resource meta"),
         );
@@ -163,13 +163,13 @@ fn keywords(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors
     }
     collections(schema, errors);
     rules::check_texts(schema, errors);
-    below(schema, is_root, around, errors, totals);
+    below(schema, is_root, inherited, errors, totals);
     // Rules of an invalid schema, or of one around it, cannot be type-checked.
-    if around.checks_rules && errors.len() == before {
-        let place = Place {
+    if inherited.checks_rules && errors.len() == before {
+        let place = SchemaPosition {
             is_resource: is_root || schema.at("x-kubernetes-embedded-resource").is_true(),
-            uncorrelatable: around.uncorrelatable.as_deref(),
-            cardinality: around.cardinality,
+            uncorrelatable: inherited.uncorrelatable.as_deref(),
+            cardinality: inherited.cardinality,
         };
         rules::check(schema, &place, totals);
     }
@@ -185,15 +185,15 @@ fn max_elements(schema: &At<'_>) -> Option<u64> {
     }
 }
 
-fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, totals: &mut Totals) {
-    let mut around = around.clone();
-    around.cardinality =
-        around.cardinality.zip(max_elements(schema)).map(|(count, each)| count.saturating_mul(each));
-    let around = &around;
+fn below(schema: &At<'_>, is_root: bool, inherited: &Inherited, errors: &mut Errors, totals: &mut Totals) {
+    let mut inherited = inherited.clone();
+    inherited.cardinality =
+        inherited.cardinality.zip(max_elements(schema)).map(|(count, each)| count.saturating_mul(each));
+    let inherited = &inherited;
     let additional = schema.at("additionalProperties");
     if additional.value.is_object() {
-        let mut inner = around.clone();
-        if around.is_metadata {
+        let mut inner = inherited.clone();
+        if inherited.is_metadata {
             inner.forbids_defaults =
                 Some("inside additionalProperties applying to object metadata".to_owned());
         }
@@ -201,7 +201,7 @@ fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, t
     }
     let is_resource = is_root || schema.at("x-kubernetes-embedded-resource").is_true();
     for (name, property) in schema.at("properties").entries() {
-        let mut inner = around.clone();
+        let mut inner = inherited.clone();
         if is_resource && META.contains(&name) {
             inner.is_metadata = true;
             if is_root {
@@ -210,7 +210,7 @@ fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, t
         }
         keywords(&property, false, &inner, errors, totals);
     }
-    let combined = Around { checks_rules: false, ..around.clone() };
+    let combined = Inherited { checks_rules: false, ..inherited.clone() };
     for list in ["allOf", "anyOf", "oneOf"] {
         for alternative in schema.at(list).items() {
             keywords(&alternative, false, &combined, errors, totals);
@@ -221,7 +221,7 @@ fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, t
     }
     let items = schema.at("items");
     if items.value.is_object() {
-        let mut inner = around.clone();
+        let mut inner = inherited.clone();
         if schema.at("x-kubernetes-list-type").text() != "map" {
             inner.uncorrelatable.get_or_insert_with(|| schema.path());
         }
@@ -232,12 +232,12 @@ fn below(schema: &At<'_>, is_root: bool, around: &Around, errors: &mut Errors, t
 /// Checks that list types and map types match the types of the elements.
 fn collections(schema: &At<'_>, errors: &mut Errors) {
     let kind = schema.at("type");
-    let typed = |wanted: &str, keyword: &str, errors: &mut Errors| {
-        let detail = format!("must be {wanted} if {keyword} is specified");
-        if kind.text() != wanted {
+    let typed = |expected: &str, keyword: &str, errors: &mut Errors| {
+        let detail = format!("must be {expected} if {keyword} is specified");
+        if kind.text() != expected {
             errors.push(if kind.is_empty() { kind.missing(detail) } else { kind.invalid(detail) });
         }
-        kind.text() == wanted
+        kind.text() == expected
     };
     let map = schema.at("x-kubernetes-map-type");
     if map.is_set() {

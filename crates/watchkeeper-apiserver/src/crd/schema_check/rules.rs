@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::cel::{self, Compiled, Decl, Wanted};
+use super::super::cel::{self, Compiled, Decl, RuleResultType};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{At, Errors},
@@ -121,7 +121,7 @@ pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
 }
 
 /// The position of a schema among the enclosing schemas.
-pub(super) struct Place<'a> {
+pub(super) struct SchemaPosition<'a> {
     pub(super) is_resource: bool,
     /// The path of the schema below which values have no old value, if any.
     pub(super) uncorrelatable: Option<&'a str>,
@@ -130,57 +130,57 @@ pub(super) struct Place<'a> {
 }
 
 /// Checks the types and costs of the rules of a schema.
-pub(super) fn check(schema: &At<'_>, place: &Place<'_>, totals: &mut Totals) {
+pub(super) fn check(schema: &At<'_>, position: &SchemaPosition<'_>, totals: &mut Totals) {
     let rules = schema.at("x-kubernetes-validations");
     if rules.is_empty() {
         return;
     }
-    let Some(decl) = Decl::of(schema.value, place.is_resource) else {
+    let Some(decl) = Decl::of(schema.value, position.is_resource) else {
         let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
         totals.errors.push(rules.error(FieldErrorKind::Internal, detail));
         return;
     };
     for rule in rules.items() {
-        check_rule(&rule, &decl, place, totals);
+        check_rule(&rule, &decl, position, totals);
     }
 }
 
-fn check_rule(rule: &At<'_>, decl: &Arc<Decl>, place: &Place<'_>, totals: &mut Totals) {
-    let shown = |at: &At<'_>, detail: String| {
+fn check_rule(rule: &At<'_>, decl: &Arc<Decl>, position: &SchemaPosition<'_>, totals: &mut Totals) {
+    let reported = |at: &At<'_>, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, at.path(), Some(rule.value.clone()), detail)
     };
     let (text, expression, optional) =
         (rule.at("rule"), rule.at("messageExpression"), rule.at("optionalOldSelf"));
-    let mut compile = |source: &str, wanted: Wanted| {
-        let prefix = if wanted == Wanted::String { "messageExpression " } else { "" };
+    let mut compile = |source: &str, expected: RuleResultType| {
+        let prefix = if expected == RuleResultType::String { "messageExpression " } else { "" };
         if totals.nodes > NODES {
             return Err(format!("{prefix}compilation failed: the rules of the schema have too many parts"));
         }
         let compiled =
             Compiled::new(source).map_err(|detail| format!("{prefix}compilation failed: {detail}"))?;
         totals.nodes += compiled.nodes;
-        let cost = compiled.check(decl, optional.is_true(), wanted)?;
+        let cost = compiled.check(decl, optional.is_true(), expected)?;
         Ok((compiled, cost))
     };
-    let (compiled, cost) = match compile(text.text(), Wanted::Bool) {
+    let (compiled, cost) = match compile(text.text(), RuleResultType::Bool) {
         Ok(compiled) => compiled,
         Err(detail) => {
             totals.observe(text.path(), 0);
-            totals.errors.push(shown(&text, detail));
+            totals.errors.push(reported(&text, detail));
             if optional.is_set() {
                 totals.errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
             }
             return;
         }
     };
-    let message = (!expression.is_empty()).then(|| compile(expression.text(), Wanted::String));
-    let cost = cost.saturating_mul(place.cardinality.unwrap_or_else(|| cel::max_cardinality(decl)));
+    let message = (!expression.is_empty()).then(|| compile(expression.text(), RuleResultType::String));
+    let cost = cost.saturating_mul(position.cardinality.unwrap_or_else(|| cel::max_cardinality(decl)));
     if cost > RULE_COST {
         totals.errors.push(text.forbidden(exceeded("estimated rule cost", cost, RULE_COST)));
     }
     totals.observe(text.path(), cost);
     match message {
-        Some(Err(detail)) => totals.errors.push(shown(&expression, detail)),
+        Some(Err(detail)) => totals.errors.push(reported(&expression, detail)),
         Some(Ok((_, cost))) => {
             if cost > RULE_COST {
                 let detail = exceeded("estimated messageExpression cost", cost, RULE_COST);
@@ -190,7 +190,7 @@ fn check_rule(rule: &At<'_>, decl: &Arc<Decl>, place: &Place<'_>, totals: &mut T
         }
         None => {}
     }
-    match (place.uncorrelatable, compiled.uses_old_self()) {
+    match (position.uncorrelatable, compiled.uses_old_self()) {
         (Some(path), true) => totals.errors.push(text.invalid(format!(
             "oldSelf cannot be used on the uncorrelatable portion of the schema within {path}"
         ))),

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::{NO_PATH, correlation::OldItems, steps::Steps};
 use crate::{
     crd::structural::{Additional, Structural},
-    field::{FieldError, FieldErrorKind, MAX_ERRORS, MAX_TEXT_BYTES, shown},
+    field::{FieldError, FieldErrorKind, MAX_ERRORS, MAX_TEXT_BYTES, truncated},
 };
 
 /// The state of a validation.
 pub(super) struct Checker<'a> {
-    /// The place of the whole value.
+    /// The path of the whole value.
     pub(super) base: &'a str,
     path: String,
     /// The errors so far.
@@ -28,12 +28,12 @@ impl<'a> Checker<'a> {
         Self { base, path, errors: Vec::new(), matched: 0, steps }
     }
 
-    pub(super) fn here(&self) -> String {
+    pub(super) fn current_path(&self) -> String {
         self.at(&self.path)
     }
 
     /// Counts steps. Returns false if the steps or the number of errors exceed the limit.
-    pub(super) fn may_go_on(&self, steps: u64) -> bool {
+    pub(super) fn can_continue(&self, steps: u64) -> bool {
         self.steps.take(steps) && self.errors.len() < MAX_ERRORS
     }
 
@@ -49,12 +49,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn nowhere(&self) -> String {
+    fn base_path(&self) -> String {
         if self.base.is_empty() { NO_PATH.to_owned() } else { self.base.to_owned() }
     }
 
     pub(super) fn error(&mut self, kind: FieldErrorKind, value: Value, detail: String) {
-        let path = self.here();
+        let path = self.current_path();
         self.errors.push(FieldError::new(kind, path, Some(value), detail));
     }
 
@@ -68,8 +68,8 @@ impl<'a> Checker<'a> {
         &self.path[..self.path.floor_char_boundary(MAX_TEXT_BYTES)]
     }
 
-    pub(super) fn unplaced(&mut self, detail: String) {
-        let path = self.nowhere();
+    pub(super) fn error_at_base(&mut self, detail: String) {
+        let path = self.base_path();
         self.errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail));
     }
 
@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
     /// Validates a value that has changed.
     pub(super) fn check_changed(&mut self, value: &Value, old: Option<&Value>, schema: &Structural) {
         self.matched += 1;
-        if !self.may_go_on(1) {
+        if !self.can_continue(1) {
             return;
         }
         self.check_type(value, schema);
@@ -106,7 +106,7 @@ impl<'a> Checker<'a> {
             }
         }
         if let Some(allowed) = schema.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
-            self.error(FieldErrorKind::NotSupported, shown(value), allowed.text().to_owned());
+            self.error(FieldErrorKind::NotSupported, truncated(value), allowed.text().to_owned());
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Checker<'a> {
         if let Some(of) = &schema.items {
             let olds = OldItems::new(old, &schema.list);
             for (index, item) in items.iter().enumerate() {
-                if !self.may_go_on(0) {
+                if !self.can_continue(0) {
                     return;
                 }
                 let before = olds.get(item);
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
             self.error(FieldErrorKind::TooMany, count.into(), format!("must have at most {most} items"));
         }
         for (name, member) in members {
-            if !self.may_go_on(0) {
+            if !self.can_continue(0) {
                 return;
             }
             let of = match (schema.properties.get(name), &schema.additional) {
@@ -153,7 +153,7 @@ impl<'a> Checker<'a> {
             self.within(&step, |checker| checker.check(member, before, of));
         }
         for name in &schema.required {
-            if !self.may_go_on(1) {
+            if !self.can_continue(1) {
                 return;
             }
             if !members.contains_key(name) {

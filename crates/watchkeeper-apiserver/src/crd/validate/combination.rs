@@ -21,7 +21,10 @@ impl Checker<'_> {
         if !schema.any_of.is_empty() && !is_int_or_string {
             let results: Vec<_> = schema.any_of.iter().map(|of| self.attempt(value, old, of)).collect();
             if results.iter().all(|(errors, _)| !errors.is_empty()) {
-                self.unplaced(format!("\"{}\" must validate at least one schema (anyOf)", self.short_path()));
+                self.error_at_base(format!(
+                    "\"{}\" must validate at least one schema (anyOf)",
+                    self.short_path()
+                ));
                 self.errors.extend(best(results));
             }
         }
@@ -30,13 +33,13 @@ impl Checker<'_> {
             match results.iter().filter(|(errors, _)| errors.is_empty()).count() {
                 1 => {}
                 0 => {
-                    self.unplaced(format!(
+                    self.error_at_base(format!(
                         "\"{}\" must validate one and only one schema (oneOf). Found none valid",
                         self.short_path()
                     ));
                     self.errors.extend(best(results));
                 }
-                count => self.unplaced(format!(
+                count => self.error_at_base(format!(
                     "\"{}\" must validate one and only one schema (oneOf). Found {count} valid alternatives",
                     self.short_path()
                 )),
@@ -51,7 +54,7 @@ impl Checker<'_> {
             }
             if failed > 0 {
                 let none = if failed == schema.all_of.len() { ". None validated" } else { "" };
-                self.unplaced(format!(
+                self.error_at_base(format!(
                     "\"{}\" must validate all the schemas (allOf){none}",
                     self.short_path()
                 ));
@@ -60,7 +63,7 @@ impl Checker<'_> {
         if let Some(not) = &schema.not
             && self.attempt(value, old, not).0.is_empty()
         {
-            self.unplaced(format!("\"{}\" must not validate the schema (not)", self.short_path()));
+            self.error_at_base(format!("\"{}\" must not validate the schema (not)", self.short_path()));
         }
     }
 }

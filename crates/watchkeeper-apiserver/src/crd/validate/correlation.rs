@@ -50,7 +50,7 @@ mod tests {
     use super::{ListType, OldItems};
 
     #[test]
-    fn items_correlate_by_scalar_keys_and_the_first_of_equals_counts() {
+    fn items_correlate_by_scalar_keys_and_the_first_duplicate_is_used() {
         let list = ListType::Map(vec!["a".to_owned(), "b".to_owned()]);
         let old = json!([
             {"a": 1, "b": "x", "n": 1}, {"a": 1, "b": "x", "n": 2}, {"a": 2, "n": 3}, {"a": [], "b": "x", "n": 4},
@@ -66,9 +66,9 @@ mod tests {
             (json!({"b": "x"}), None),
             (json!(7), None),
         ];
-        for (item, wanted) in table {
+        for (item, expected) in table {
             let found = olds.get(&item).and_then(|old| old.get("n")).and_then(Value::as_i64);
-            assert_eq!(found, wanted, "{item}");
+            assert_eq!(found, expected, "{item}");
         }
         let item = json!({"a": 1, "b": "x"});
         assert!(OldItems::new(Some(&old), &ListType::Set).get(&item).is_none());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::parts::{cut, each_part};
 use crate::{
     crd::structural::{ListType, Structural},
-    field::{FieldError, FieldErrorKind, MAX_ERRORS, shown},
+    field::{FieldError, FieldErrorKind, MAX_ERRORS, truncated},
 };
 
 /// The values of the keys of an item. Absent keys are equal.
@@ -45,7 +45,7 @@ fn list(items: &[Value], list: &ListType, path: &str, errors: &mut Vec<FieldErro
         ListType::Atomic => {}
         ListType::Set => repeated(items.iter().map(|item| vec![Some(item)]), |index| {
             let path = format!("{path}[{index}]");
-            let item = items.get(index).map(shown);
+            let item = items.get(index).map(truncated);
             errors.push(FieldError::new(FieldErrorKind::Duplicate, path, item, ""));
             errors.len() < MAX_ERRORS
         }),
@@ -53,7 +53,7 @@ fn list(items: &[Value], list: &ListType, path: &str, errors: &mut Vec<FieldErro
             if let Some(index) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
                 let path = format!("{path}[{index}]");
                 let detail = "must be an object for an array of list-type map";
-                let item = items.get(index).map(shown);
+                let item = items.get(index).map(truncated);
                 errors.push(FieldError::new(FieldErrorKind::Invalid, path, item, detail));
             } else {
                 repeated(items.iter().map(|item| identity(item, keys)), |index| {

@@ -1,4 +1,4 @@
-//! The values in a value that can have parts themselves.
+//! Iteration over nested objects and lists.
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use super::checker::Checker;
 use crate::{
     crd::{
         format::Format,
-        structural::{Structural, Ty},
+        structural::{JsonType, Structural},
     },
     field::{FieldError, FieldErrorKind},
 };
@@ -16,7 +16,7 @@ const BYTES_PER_STEP: u64 = 64;
 
 impl Checker<'_> {
     pub(super) fn check_type(&mut self, value: &Value, schema: &Structural) {
-        let (fits, wanted) = match (schema.ty, schema.is_int_or_string) {
+        let (fits, expected) = match (schema.ty, schema.is_int_or_string) {
             (_, true) => (is_integer(value) || value.is_string(), "integer,string"),
             (None, false) => return,
             (Some(ty), false) => (has_type(value, ty), ty.name()),
@@ -24,25 +24,25 @@ impl Checker<'_> {
         // Upstream leaves lists to the format where one is set, and formats check texts only.
         let is_left_to_format = value.is_array()
             && !schema.format_name.is_empty()
-            && !matches!(schema.ty, Some(Ty::Integer | Ty::Number));
+            && !matches!(schema.ty, Some(JsonType::Integer | JsonType::Number));
         if fits || is_left_to_format || (value.is_null() && schema.is_nullable) {
             return;
         }
         let given = type_name(value);
-        let detail = format!("{} in body must be of type {wanted}: {given:?}", self.short_path());
+        let detail = format!("{} in body must be of type {expected}: {given:?}", self.short_path());
         self.error(FieldErrorKind::TypeInvalid, given.into(), detail);
     }
 
     pub(super) fn text(&mut self, text: &str, schema: &Structural) {
-        if !self.may_go_on(text.len() as u64 / BYTES_PER_STEP)
-            || !schema.pattern.as_ref().is_none_or(|pattern| self.may_go_on(pattern.steps(text)))
+        if !self.can_continue(text.len() as u64 / BYTES_PER_STEP)
+            || !schema.pattern.as_ref().is_none_or(|pattern| self.can_continue(pattern.steps(text)))
         {
             return;
         }
         let length = text.chars().count() as u64;
         // Only the first of these errors is reported.
         if let Some(most) = schema.bounds.max_length.filter(|most| length > *most) {
-            let path = self.here();
+            let path = self.current_path();
             let detail = format!("may not be more than {most} bytes");
             self.errors.push(FieldError::new(FieldErrorKind::TooLong, path, None, detail));
         } else if let Some(least) = schema.bounds.min_length.filter(|least| length < *least) {
@@ -61,7 +61,7 @@ impl Checker<'_> {
 
     pub(super) fn number(&mut self, number: &Number, schema: &Structural) {
         let value = number.as_f64().unwrap_or(f64::NAN);
-        if schema.ty == Some(Ty::Integer) {
+        if schema.ty == Some(JsonType::Integer) {
             let whole =
                 number.as_i64().or_else(|| (value.fract() == 0.0 && value.abs() < 9.2e18).then_some(0));
             let wrong = match (whole, schema.format) {
@@ -76,7 +76,7 @@ impl Checker<'_> {
             if let Some(format) = wrong {
                 let detail =
                     format!("Checked value must be of type integer {format} in {}", self.short_path());
-                self.unplaced(detail);
+                self.error_at_base(detail);
             }
         }
         let bounds = &schema.bounds;
@@ -125,14 +125,14 @@ fn is_integer(value: &Value) -> bool {
     }
 }
 
-fn has_type(value: &Value, ty: Ty) -> bool {
+fn has_type(value: &Value, ty: JsonType) -> bool {
     match ty {
-        Ty::Object => value.is_object(),
-        Ty::Array => value.is_array(),
-        Ty::String => value.is_string(),
-        Ty::Integer => is_integer(value),
-        Ty::Number => value.is_number(),
-        Ty::Boolean => value.is_boolean(),
+        JsonType::Object => value.is_object(),
+        JsonType::Array => value.is_array(),
+        JsonType::String => value.is_string(),
+        JsonType::Integer => is_integer(value),
+        JsonType::Number => value.is_number(),
+        JsonType::Boolean => value.is_boolean(),
     }
 }
 

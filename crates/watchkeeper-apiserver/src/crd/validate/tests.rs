@@ -17,7 +17,7 @@ fn wrong(properties: &Value, spec: &Value) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn each_keyword_finds_what_it_is_for() {
+fn each_schema_keyword_reports_its_violations() {
     const INVALID: &str = "FieldValueInvalid";
     const KIND: &str = "FieldValueTypeInvalid";
     const MISSING: &str = "FieldValueRequired";
@@ -92,15 +92,15 @@ fn each_keyword_finds_what_it_is_for() {
             &[("spec.x[2]", "FieldValueDuplicate")],
         ),
     ];
-    for (schema, value, wanted) in table {
-        let wanted: Vec<(String, &str)> =
-            wanted.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
-        assert_eq!(wrong(&json!({"x": schema}), &json!({"x": value})), wanted, "{schema} {value}");
+    for (schema, value, expected) in table {
+        let expected: Vec<(String, &str)> =
+            expected.iter().map(|(path, reason)| ((*path).to_owned(), *reason)).collect();
+        assert_eq!(wrong(&json!({"x": schema}), &json!({"x": value})), expected, "{schema} {value}");
     }
 }
 
 #[test]
-fn what_did_not_change_outlives_a_stricter_schema() {
+fn unchanged_values_are_accepted_under_a_stricter_schema() {
     let schema = Structural::read(&json!({"type": "object", "properties": {
         "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer", "minimum": 5}}}}}}));

@@ -10,7 +10,7 @@ use http::Version;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{body::Slot, output::Output};
+use super::{body::Slot, output::OutputCounter};
 use crate::http::{limits::ConnectionLimits, websocket::Upgrade};
 
 /// The limit that a connection exceeded.
@@ -31,7 +31,7 @@ pub(super) struct Activity {
     /// Notified when a deadline may have moved closer.
     changed: Notify,
     /// The bytes that are not yet written.
-    pub(super) output: Output,
+    pub(super) output: OutputCounter,
 }
 
 struct State {
@@ -51,7 +51,7 @@ enum Waiting {
     FirstRequest(Instant),
     /// Waiting for the next request since the end of the last one.
     NextRequest(Instant),
-    /// Waiting for the rest of a head since its first byte.
+    /// Waiting for a complete head since its first byte.
     Head(Instant),
 }
 
@@ -75,7 +75,7 @@ impl Activity {
                 has_unread_body: false,
             }),
             changed: Notify::new(),
-            output: Output::default(),
+            output: OutputCounter::default(),
         }
     }
 
@@ -118,12 +118,12 @@ impl Activity {
         self.state.lock().responses.retain(|pending| !pending.body.ptr_eq(&body));
     }
 
-    /// Records that a request was answered before its body was read.
+    /// Records that the response was sent before the body was read.
     pub(super) fn leave_body_unread(&self) {
         self.state.lock().has_unread_body = true;
     }
 
-    /// Returns whether the client may still be sending a body that no one reads. Streams of HTTP/2 end by themselves.
+    /// Returns whether the client may still be sending a body that is not read. HTTP/2 resets such a stream itself.
     pub(super) fn has_unread_body(&self) -> bool {
         let state = self.state.lock();
         state.has_unread_body && !state.is_http2

@@ -33,7 +33,7 @@ pub(in crate::http) enum BodyError {
 }
 
 /// A request body that must make progress and must end in time.
-pub(super) struct RequestBody {
+pub(super) struct TimedRequestBody {
     incoming: Incoming,
     /// The deadlines; absent for a request without a body, after its end, and once a deadline has passed.
     timer: Option<Timer>,
@@ -46,7 +46,7 @@ struct Timer {
     progress_timeout: Duration,
 }
 
-impl RequestBody {
+impl TimedRequestBody {
     /// Starts the deadlines of a body.
     pub(super) fn new(incoming: Incoming, limits: &ConnectionLimits, activity: &Arc<Activity>) -> Self {
         let timer = (!incoming.is_end_stream()).then(|| {
@@ -58,7 +58,7 @@ impl RequestBody {
     }
 }
 
-impl Drop for RequestBody {
+impl Drop for TimedRequestBody {
     fn drop(&mut self) {
         // A client that was too slow is not given more time.
         if self.timer.is_some() && !self.incoming.is_end_stream() {
@@ -77,7 +77,7 @@ impl Timer {
     }
 }
 
-impl Body for RequestBody {
+impl Body for TimedRequestBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -116,7 +116,7 @@ pub(super) struct Slot(Mutex<Option<Parts>>);
 #[derive(Debug)]
 struct Parts {
     body: ResponseBody,
-    /// The rest of a frame that is passed on in chunks.
+    /// The remaining bytes of a frame that is sent in chunks.
     rest: Bytes,
 }
 
@@ -130,7 +130,7 @@ impl Slot {
 /// The error of a response that was removed because the client did not read it in time.
 #[derive(Debug, Error)]
 #[error("the client did not read the response in time")]
-pub(super) struct Abandoned;
+pub(super) struct UnreadResponse;
 
 /// A response body that the client must read in time.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl TrackedBody {
     }
 
     /// Passes bytes on, and counts them on HTTP/1.1. HTTP/2 limits each stream itself.
-    fn pass(&self, data: Bytes) -> Poll<Option<Result<Frame<Bytes>, Abandoned>>> {
+    fn pass(&self, data: Bytes) -> Poll<Option<Result<Frame<Bytes>, UnreadResponse>>> {
         if !self.request.is_http2 {
             self.request.activity.output.passed(data.len());
         }
@@ -166,17 +166,17 @@ impl Drop for TrackedBody {
 
 impl Body for TrackedBody {
     type Data = Bytes;
-    type Error = Abandoned;
+    type Error = UnreadResponse;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Abandoned>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, UnreadResponse>>> {
         if !self.request.is_http2 {
             ready!(self.request.activity.output.poll_below_limit(context));
         }
         let mut slot = self.slot.0.lock();
-        let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(Abandoned))) };
+        let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(UnreadResponse))) };
         if parts.rest.is_empty() {
             let Some(frame) = ready!(Pin::new(&mut parts.body).poll_frame(context)) else {
                 return Poll::Ready(None);

@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 
 use self::{
     activity::{Activity, Expiry},
-    body::{RequestBody, TrackedBody},
+    body::{TimedRequestBody, TrackedBody},
     observed::ObservedIo,
 };
 use super::{body::ResponseBody, limits::ConnectionLimits, service::Api, websocket};
@@ -52,7 +52,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
 /// The parts of a listener that all its connections share.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct ListenerState {
     pub(super) api: Arc<Api>,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) limits: ConnectionLimits,
@@ -60,7 +60,7 @@ pub(super) struct Shared {
 }
 
 /// Serves a client until the client disconnects, a limit is exceeded, or the server shuts down.
-pub(super) async fn serve<S>(stream: S, mut shared: Shared)
+pub(super) async fn serve<S>(stream: S, mut shared: ListenerState)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -77,17 +77,17 @@ where
     }
 }
 
-async fn serve_http<S>(stream: S, shared: Shared)
+async fn serve_http<S>(stream: S, shared: ListenerState)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Shared { api, limits, mut shutdown, .. } = shared;
+    let ListenerState { api, limits, mut shutdown, .. } = shared;
     let activity = Arc::new(Activity::new(limits));
     let service = service_fn(|request: Request<Incoming>| {
         let (api, activity) = (Arc::clone(&api), Arc::clone(&activity));
         let guard = activity.begin(request.version());
         async move {
-            let request = request.map(|body| RequestBody::new(body, &limits, &activity));
+            let request = request.map(|body| TimedRequestBody::new(body, &limits, &activity));
             let response = api.respond(request).await;
             Ok::<_, Infallible>(finish(&activity, response, guard))
         }

@@ -10,7 +10,7 @@ const LIMIT_BYTES: u64 = 128 * 1024;
 
 /// A counter of the bytes between the response bodies of an HTTP/1.1 connection and its stream.
 #[derive(Debug, Default)]
-pub(super) struct Output(Mutex<State>);
+pub(super) struct OutputCounter(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -18,7 +18,7 @@ struct State {
     body: Option<Waker>,
 }
 
-impl Output {
+impl OutputCounter {
     /// Waits until fewer bytes than the limit are buffered.
     pub(super) fn poll_below_limit(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.0.lock();

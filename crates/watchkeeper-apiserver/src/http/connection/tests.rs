@@ -11,7 +11,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use super::*;
-use crate::{ApiServer, http::Identity};
+use crate::{ApiServer, http::TlsIdentity};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -19,7 +19,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 struct Peer {
     server: ApiServer,
     _shutdown: watch::Sender<bool>,
-    shared: Shared,
+    shared: ListenerState,
     tasks: JoinSet<()>,
 }
 
@@ -28,7 +28,7 @@ impl Peer {
         let server = ApiServer::builder().controllers(false).build();
         let (shutdown, is_down) = watch::channel(false);
         let limits = ConnectionLimits::default();
-        let shared = Shared { api: server.api(), tls: None, limits, shutdown: is_down };
+        let shared = ListenerState { api: server.api(), tls: None, limits, shutdown: is_down };
         Self { server, _shutdown: shutdown, shared, tasks: JoinSet::new() }
     }
 
@@ -102,7 +102,7 @@ async fn a_client_that_never_completes_its_first_head_is_closed_after_32_seconds
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_client_can_send_its_whole_body_and_read_the_reason() {
+async fn a_rejected_client_can_send_its_whole_body_and_read_the_error() {
     let body = "x".repeat(4 * 1024 * 1024);
     let request =
         format!("POST {MAPS} HTTP/1.1\r\nHost: example.com\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -115,7 +115,7 @@ async fn a_refused_client_can_send_its_whole_body_and_read_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_client_that_goes_on_sending_is_closed_after_5_seconds() {
+async fn a_rejected_client_that_keeps_sending_is_closed_after_5_seconds() {
     let mut peer = Peer::new();
     let mut client = peer.connect(64 * 1024);
     let head = format!("POST {MAPS} HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000000\r\n\r\n");
@@ -200,7 +200,7 @@ async fn a_body_that_drips_is_answered_with_a_timeout_after_60_seconds() {
 async fn half_a_tls_handshake_is_closed_after_10_seconds() {
     for bytes in [&b""[..], &[22, 3, 1, 2, 0, 1, 0]] {
         let mut peer = Peer::new();
-        peer.shared.tls = Some(Identity::new([127, 0, 0, 1].into()).unwrap().acceptor);
+        peer.shared.tls = Some(TlsIdentity::new([127, 0, 0, 1].into()).unwrap().acceptor);
         let mut client = peer.connect(4096);
         client.write_all(bytes).await.unwrap();
         assert_eq!(seconds(read_to_close(&mut client).await.1), 10);
@@ -237,7 +237,7 @@ async fn a_watch_that_is_not_read_ends_at_its_timeout_and_frees_its_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_read_slowly_gets_everything() {
+async fn a_slowly_read_watch_receives_every_event() {
     let mut peer = Peer::new();
     peer.fill().await;
     let mut client = peer.connect(256);
@@ -290,7 +290,7 @@ fn http2_get(path: &str) -> Request<Empty<Bytes>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unread_watch_on_http2_is_freed_and_other_streams_go_on() {
+async fn an_unread_watch_on_http2_is_freed_and_other_streams_continue() {
     let mut peer = Peer::new();
     let mut clients = JoinSet::new();
     peer.fill().await;
@@ -301,7 +301,7 @@ async fn an_unread_watch_on_http2_is_freed_and_other_streams_go_on() {
     assert_eq!(seconds(watches_end(&peer).await), 12);
     let other = client.send_request(http2_get("/readyz")).await.unwrap();
     assert_eq!(other.status(), 200);
-    assert!(unread.into_body().collect().await.is_err(), "what is missing is not taken for the end");
+    assert!(unread.into_body().collect().await.is_err(), "a truncated watch is not a complete one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,7 +357,7 @@ async fn a_client_that_opens_and_resets_streams_is_disconnected() {
 }
 
 #[tokio::test]
-async fn a_connection_holds_a_bounded_part_of_a_response_that_is_not_read() {
+async fn a_connection_buffers_a_bounded_part_of_an_unread_response() {
     let activity = Arc::new(Activity::new(ConnectionLimits::default()));
     let events = futures_util::stream::repeat_with(|| Bytes::from(vec![0; 10_000]));
     let guard = activity.begin(http::Version::HTTP_11);

@@ -17,7 +17,7 @@ use tokio::{
 use self::threads::Threads;
 use super::{negotiate::Media, verb::Verb};
 use crate::{
-    rest::{Request, represent::Form, table_of},
+    rest::{Request, represent::ObjectForm, table_of},
     status::{ApiError, Details},
     storage::Storage,
 };
@@ -50,14 +50,14 @@ struct Admitted {
     bytes: usize,
 }
 
-/// The place of a heavy request in the queue; released on drop.
+/// The slot of a heavy request in the queue; released on drop.
 #[derive(Debug)]
-struct Place {
+struct QueueSlot {
     admitted: Arc<Mutex<Admitted>>,
     bytes: usize,
 }
 
-impl Drop for Place {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         let mut admitted = self.admitted.lock();
         admitted.requests = admitted.requests.saturating_sub(1);
@@ -99,13 +99,13 @@ impl HeavyQueue {
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let place = self.admit(bytes)?;
+        let queue_slot = self.admit(bytes)?;
         let slot = Arc::clone(&self.slots).acquire_owned().await;
         let slot = slot.map_err(|_| ApiError::internal("the queue of heavy requests is closed"))?;
         let threads = Arc::clone(&self.threads);
-        // The runtime knows of blocking tasks only: it waits for them, and paused time stands still meanwhile.
+        // Run as a blocking task, so that the runtime waits for the thread and paused time does not advance meanwhile.
         let running = tokio::task::spawn_blocking(move || {
-            let _held = (place, slot);
+            let _held = (queue_slot, slot);
             threads.run(work)
         });
         match running.await.map_err(tokio::task::JoinError::try_into_panic) {
@@ -115,7 +115,7 @@ impl HeavyQueue {
         }
     }
 
-    fn admit(&self, bytes: usize) -> Result<Place, ApiError> {
+    fn admit(&self, bytes: usize) -> Result<QueueSlot, ApiError> {
         let mut admitted = self.admitted.lock();
         let is_full = admitted.requests >= MAX_ADMITTED
             // A single request is admitted whatever its size, because the limit on bodies bounds it.
@@ -125,7 +125,7 @@ impl HeavyQueue {
         }
         admitted.requests += 1;
         admitted.bytes += bytes;
-        Ok(Place { admitted: Arc::clone(&self.admitted), bytes })
+        Ok(QueueSlot { admitted: Arc::clone(&self.admitted), bytes })
     }
 }
 
@@ -154,7 +154,7 @@ pub(super) fn is_heavy(
     if verb.writes() && (is_definition || kind.custom.as_ref().is_some_and(|custom| custom.has_rules)) {
         return true;
     }
-    let is_stored_form = media == Media::Json && !is_pretty && request.form == Form::Plain;
+    let is_stored_form = media == Media::Json && !is_pretty && request.form == ObjectForm::Plain;
     let stored = || store.get(&request.table(), &request.key()).map_or(0, |object| object.content.len());
     let work = match verb {
         Verb::Create => body,
@@ -182,16 +182,16 @@ mod tests {
     use crate::TokioClock;
 
     #[tokio::test]
-    async fn a_full_queue_answers_429_with_a_time_to_retry_and_empties_again() {
+    async fn a_full_queue_rejects_with_429_and_retry_after_and_drains() {
         let queue = HeavyQueue::new(false);
         let first = queue.admit(MAX_ADMITTED_BYTES + 1).expect("a request alone is admitted");
         let error = queue.admit(1).expect_err("the queue is full");
         assert_eq!((error.code, error.reason), (429, "TooManyRequests"));
         assert_eq!(error.details.and_then(|details| details.retry_after_seconds), Some(1));
         drop(first);
-        let places: Vec<_> = (0..MAX_ADMITTED).map(|_| queue.admit(0).expect("a place")).collect();
+        let queue_slots: Vec<_> = (0..MAX_ADMITTED).map(|_| queue.admit(0).expect("a place")).collect();
         assert_eq!(queue.admit(0).expect_err("too many").code, 429);
-        drop(places);
+        drop(queue_slots);
         assert_eq!(queue.run(0, || 5).await, Ok(5));
         assert_eq!(queue.admitted.lock().requests, 0);
     }

@@ -37,7 +37,7 @@ impl Threads {
     pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let (result, receive) = mpsc::sync_channel(1);
         let job: Job = Box::new(move || {
-            // A caller that is gone needs no result.
+            // The caller may have been dropped; the result is then discarded.
             let _ = result.send(panic::catch_unwind(AssertUnwindSafe(work)));
         });
         let ended = || io::Error::other("the threads of heavy requests have ended");
@@ -82,7 +82,7 @@ mod tests {
     use super::Threads;
 
     #[test]
-    fn work_runs_on_as_many_threads_as_there_are_and_on_no_others() {
+    fn work_runs_on_all_worker_threads_and_on_no_others() {
         let threads = Arc::new(Threads::new(2));
         let used = (0..8).map(|_| threads.run(|| thread::current().id()).unwrap()).collect::<HashSet<_>>();
         assert!(used.len() <= 2 && !used.contains(&thread::current().id()));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_the_caller_and_the_thread_goes_on() {
+    fn a_panic_reaches_the_caller_and_the_thread_continues() {
         let threads = Arc::new(Threads::new(1));
         let panicking = Arc::clone(&threads);
         let caught = thread::spawn(move || panicking.run(|| panic!("of the work"))).join();

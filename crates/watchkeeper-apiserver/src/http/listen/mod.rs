@@ -12,7 +12,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    connection::{self, Shared},
+    connection::{self, ListenerState},
     limits::ConnectionLimits,
     service::Api,
 };
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The time between failures below which they belong to the same episode, which is logged once.
 const EPISODE_GAP: Duration = Duration::from_secs(30);
 
-/// The time for aborted connections to end. A task that computes cannot be aborted and is left behind.
+/// The time for aborted connections to end. A CPU-bound task cannot be aborted and is detached.
 const ABORT_GRACE: Duration = Duration::from_millis(500);
 
 /// A socket that serves the API until the server shuts down.
@@ -54,7 +54,7 @@ impl Listener {
     ) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
-        let shared = Shared { api, tls, limits: options.limits, shutdown };
+        let shared = ListenerState { api, tls, limits: options.limits, shutdown };
         #[expect(clippy::disallowed_methods, reason = "the handle is kept and awaited by shutdown")]
         let accepting = tokio::spawn(accept(socket, shared, options.shutdown_grace));
         Ok(Self { address, accepting })
@@ -92,7 +92,7 @@ impl Accept for TcpListener {
     }
 }
 
-async fn accept<A: Accept>(mut socket: A, shared: Shared, shutdown_grace: Duration) {
+async fn accept<A: Accept>(mut socket: A, shared: ListenerState, shutdown_grace: Duration) {
     let mut shutdown = shared.shutdown.clone();
     let mut connections = JoinSet::new();
     let mut failures = Failures::default();
@@ -135,7 +135,7 @@ async fn accept<A: Accept>(mut socket: A, shared: Shared, shutdown_grace: Durati
     }
     tracing::warn!(connections = connections.len(), "shutdown grace period ended; aborting connections");
     connections.abort_all();
-    // Connections that have not ended by then are computing, and end with the program.
+    // Tasks that have not ended by then are CPU-bound and cannot be aborted; they end with the program.
     let _ = tokio::time::timeout(ABORT_GRACE, drain(&mut connections)).await;
     connections.detach_all();
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::{ApiServer, http::Identity};
+use crate::{ApiServer, http::TlsIdentity};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -70,13 +70,13 @@ impl MakeWriter<'_> for Lines {
 struct Server {
     _api: ApiServer,
     shutdown: watch::Sender<bool>,
-    shared: Shared,
+    shared: ListenerState,
 }
 
 fn server(tls: Option<TlsAcceptor>, limits: ConnectionLimits) -> Server {
     let server = ApiServer::builder().controllers(false).build();
     let (shutdown, is_down) = watch::channel(false);
-    let shared = Shared { api: server.api(), tls, limits, shutdown: is_down };
+    let shared = ListenerState { api: server.api(), tls, limits, shutdown: is_down };
     Server { _api: server, shutdown, shared }
 }
 
@@ -136,7 +136,7 @@ async fn a_client_beyond_the_connection_limit_waits_for_another_to_leave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
+async fn shutdown_ends_within_the_grace_period_despite_stuck_clients() {
     let websocket = format!(
         "GET {MAPS}?watch=true HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -155,7 +155,7 @@ async fn shutdown_ends_within_the_grace_period_whatever_clients_do() {
     ];
     for is_tls in [false, true] {
         for (name, bytes) in &cases {
-            let identity = Identity::new([127, 0, 0, 1].into()).unwrap();
+            let identity = TlsIdentity::new([127, 0, 0, 1].into()).unwrap();
             let tls = is_tls.then_some(identity.acceptor);
             let Server { shared, shutdown, _api } = server(tls, ConnectionLimits::default());
             let (dial, dialled) = tokio::sync::mpsc::unbounded_channel();

@@ -1,4 +1,4 @@
-//! A request about a kind: found, executed, answered.
+//! Resource requests: routing to a kind and verb, execution, response.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{
     super::{
         body::ResponseBody,
         heavy,
-        metrics::About,
+        metrics::ResponseLabels,
         negotiate::{self, Media, Offer, Representation},
         path::ResourcePath,
         request_body::{self, RequestBody},
@@ -23,18 +23,18 @@ use crate::{
         attributes::{Attributes, ResourceAttributes},
         user::User,
     },
-    rest::{self, Budget, Payload, errors, options::Parameters},
+    rest::{self, Cancellation, Payload, errors, options::Parameters},
     status::ApiError,
 };
 
 /// A request to a kind, ready for execution.
-pub(super) struct Call {
+pub(super) struct ResourceCall {
     pub(super) verb: Verb,
     pub(super) path: ResourcePath,
     pub(super) request: rest::Request,
     pub(super) media: Media,
     pub(super) is_pretty: bool,
-    pub(super) about: About,
+    pub(super) about: ResponseLabels,
 }
 
 impl Api {
@@ -46,7 +46,7 @@ impl Api {
         resource: ResourcePath,
         parameters: Parameters,
         verb: Option<Verb>,
-    ) -> Result<Call, Box<Response<ResponseBody>>> {
+    ) -> Result<ResourceCall, Box<Response<ResponseBody>>> {
         let refuse = |error: &ApiError| Box::new(respond::error(error, Media::Json));
         let name = if resource.name.is_empty() { verb::selected_name(verb, &parameters) } else { None };
         let attributes = Attributes::Resource(ResourceAttributes {
@@ -62,7 +62,7 @@ impl Api {
             },
             name: name.unwrap_or_else(|| resource.name.clone()),
         });
-        let asker = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
+        let requester = self.authorize(user, &parts.headers, &attributes).map_err(|error| refuse(&error))?;
         // Every path of the API starts with a single slash.
         if parts.uri.path().starts_with("//") {
             return Err(Box::new(respond::page_not_found()));
@@ -101,7 +101,8 @@ impl Api {
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
         let method = verb.method(is_apply);
-        let about = About::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
+        let about =
+            ResponseLabels::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
         let user_agent = text(&parts.headers, header::USER_AGENT.as_str());
         let is_pretty = is_pretty(&parameters, user_agent);
         let request = rest::Request {
@@ -114,17 +115,17 @@ impl Api {
             is_protobuf: media == Media::Protobuf,
             content_type: content_type.map(str::to_owned),
             body: Bytes::new(),
-            asker,
+            requester,
             user_agent: user_agent.map(str::to_owned),
-            budget: Budget::default(),
+            cancellation: Cancellation::default(),
         };
-        Ok(Call { verb, path: resource, request, media, is_pretty, about })
+        Ok(ResourceCall { verb, path: resource, request, media, is_pretty, about })
     }
 
     /// Reads the body of a call and executes it: inline, or in the queue of heavy requests.
     pub(super) async fn execute<B: RequestBody>(
         self: &Arc<Self>,
-        mut call: Call,
+        mut call: ResourceCall,
         body: B,
     ) -> Response<ResponseBody> {
         let (media, about) = (call.media, call.about.clone());
@@ -140,8 +141,8 @@ impl Api {
         let mut response = match is_heavy.then(|| self.heavy.runtime()).flatten() {
             // The read itself reports a version that is not reached in time, before it does any heavy work.
             Some(runtime) if self.rest.wait_for_read(&call.request).await.is_ok() => {
-                let (budget, _guard) = Budget::with_guard();
-                call.request.budget = budget;
+                let (cancellation, _guard) = Cancellation::with_guard();
+                call.request.cancellation = cancellation;
                 let (api, bytes) = (Arc::clone(self), call.request.body.len());
                 let work = move || runtime.block_on(api.perform(call));
                 let done = self.heavy.run(bytes, work).await;
@@ -154,16 +155,16 @@ impl Api {
     }
 
     /// Executes a call and encodes its result.
-    pub(super) async fn perform(&self, call: Call) -> Response<ResponseBody> {
-        let Call { verb, path, request, media, is_pretty, about } = call;
+    pub(super) async fn perform(&self, call: ResourceCall) -> Response<ResponseBody> {
+        let ResourceCall { verb, path, request, media, is_pretty, about } = call;
         let kind = Arc::clone(&request.kind);
         self.rest.expire_events(&kind);
         let deprecation = kind.strategy.deprecation();
         match self.run(verb, &path, request).await {
-            Ok(mut answer) => {
-                answer.warnings.extend(deprecation);
-                let is_watch = matches!(answer.payload, Payload::Watch(_));
-                let response = respond::answer(answer, media, is_pretty, Some(&kind));
+            Ok(mut result) => {
+                result.warnings.extend(deprecation);
+                let is_watch = matches!(result.payload, Payload::Watch(_));
+                let response = respond::success(result, media, is_pretty, Some(&kind));
                 if is_watch {
                     let counted = self.metrics.long_running(&about);
                     response.map(|body| body.counted(counted))

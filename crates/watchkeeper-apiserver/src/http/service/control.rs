@@ -8,7 +8,7 @@ use super::{
     Api,
 };
 use crate::{
-    rest::{Answer, Payload, errors},
+    rest::{ApiResponse, Payload, errors},
     status::ApiError,
 };
 
@@ -26,8 +26,8 @@ impl Api {
                 self.rest.store.compact();
                 let version = self.rest.store.version().to_string();
                 let value = json!({"action": "compact", "resourceVersion": version});
-                let answer = Answer { code: 200, payload: Payload::Value(value), warnings: Vec::new() };
-                respond::answer(answer, Media::Json, false, None)
+                let result = ApiResponse { code: 200, payload: Payload::Value(value), warnings: Vec::new() };
+                respond::success(result, Media::Json, false, None)
             }
             _ => respond::error(
                 &ApiError::bad_request("control: unknown action; send the body {\"action\": \"compact\"}"),

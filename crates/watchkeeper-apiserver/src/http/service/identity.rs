@@ -1,10 +1,10 @@
-//! Who sends a request, and whether they may.
+//! Authentication and authorization of requests.
 
 use http::{HeaderMap, header};
 
-use super::{super::credentials, Api, Source};
+use super::{super::credentials, Api, RequestOrigin};
 use crate::{
-    auth::{Asker, attributes::Attributes, impersonation, user::User},
+    auth::{Requester, attributes::Attributes, impersonation, user::User},
     status::ApiError,
 };
 
@@ -15,17 +15,17 @@ impl Api {
     }
 
     /// Returns the user who sent a request.
-    pub(super) fn authenticate(&self, headers: &HeaderMap, source: Source) -> Result<User, ApiError> {
+    pub(super) fn authenticate(&self, headers: &HeaderMap, source: RequestOrigin) -> Result<User, ApiError> {
         let authenticator = self.rest.authenticator(&self.tokens);
         if let Some(user) = authenticator.service_account(headers.get(header::AUTHORIZATION))? {
             return Ok(user);
         }
-        if !self.has_authentication() || source == Source::Process && self.tokens.is_empty() {
+        if !self.has_authentication() || source == RequestOrigin::Process && self.tokens.is_empty() {
             return Ok(User::master("system:admin"));
         }
         let user = self.tokens.authenticate(credentials::authorization(headers)?)?;
         // Where every request is allowed, authentication is the only protection.
-        if source == Source::Network && user.is_anonymous() && !self.authorization.is_rbac() {
+        if source == RequestOrigin::Network && user.is_anonymous() && !self.authorization.is_rbac() {
             return Err(ApiError::unauthorized());
         }
         Ok(user)
@@ -37,13 +37,13 @@ impl Api {
         user: User,
         headers: &HeaderMap,
         attributes: &Attributes,
-    ) -> Result<Asker, ApiError> {
+    ) -> Result<Requester, ApiError> {
         let authorizer = self.authorization.authorizer(&*self.rest.store);
         let user = impersonation::impersonate(&authorizer, user, headers, attributes)?;
         let decision = authorizer.decide(&user, attributes);
         if !decision.is_allowed {
             return Err(attributes.forbidden(&user, &decision.reason));
         }
-        Ok(Asker { user, authorizer })
+        Ok(Requester { user, authorizer })
     }
 }

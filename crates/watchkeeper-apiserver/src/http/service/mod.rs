@@ -3,7 +3,7 @@
 mod call;
 mod control;
 mod identity;
-mod outside;
+mod non_resource;
 mod verbs;
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
@@ -17,7 +17,7 @@ use super::{
     deadline,
     discovery::Documents,
     heavy::HeavyQueue,
-    metrics::{About, Metrics},
+    metrics::{Metrics, ResponseLabels},
     negotiate::Media,
     path::{self, ResourcePath},
     request_body::{self, RequestBody},
@@ -60,7 +60,7 @@ pub(crate) struct Api {
 
 /// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum RequestOrigin {
     /// A client in this process. Without tokens its user is the administrator, because code that holds the server needs no
     /// credentials.
     Process,
@@ -70,7 +70,7 @@ enum Source {
 
 /// The protective options of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Guards {
+pub(crate) struct Protection {
     /// The hosts that a server without authentication accepts.
     pub(crate) hosts: AllowedHosts,
     /// Whether the order of requests is reproducible.
@@ -93,10 +93,10 @@ impl Api {
         tokens: Tokens,
         authorization: Authorization,
         has_control: bool,
-        guards: Guards,
+        guards: Protection,
     ) -> Self {
         let (documents, metrics) = (Documents::default(), Metrics::default());
-        let Guards { hosts, is_deterministic } = guards;
+        let Protection { hosts, is_deterministic } = guards;
         let heavy = HeavyQueue::new(is_deterministic);
         Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy }
     }
@@ -111,7 +111,7 @@ impl Api {
         self: &Arc<Self>,
         request: Request<B>,
     ) -> Response<ResponseBody> {
-        self.respond_to(request, Source::Network).await
+        self.respond_to(request, RequestOrigin::Network).await
     }
 
     /// Responds to a request of this process.
@@ -119,14 +119,14 @@ impl Api {
         self: &Arc<Self>,
         request: Request<B>,
     ) -> Response<ResponseBody> {
-        self.respond_to(request, Source::Process).await
+        self.respond_to(request, RequestOrigin::Process).await
     }
 
     /// Responds to a request. A panic is reported as an internal error, and the connection remains open.
     async fn respond_to<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
-        source: Source,
+        source: RequestOrigin,
     ) -> Response<ResponseBody> {
         let method = request.method().clone();
         let in_flight = self.metrics.begin(&method);
@@ -136,7 +136,7 @@ impl Api {
             respond::error(&ApiError::internal(message), Media::Json)
         });
         drop(in_flight);
-        let about = response.extensions_mut().remove().unwrap_or_else(|| About::nothing(&method));
+        let about = response.extensions_mut().remove().unwrap_or_else(|| ResponseLabels::nothing(&method));
         self.metrics.end(about, response.status().as_u16());
         response
     }
@@ -145,10 +145,10 @@ impl Api {
     async fn route<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
-        source: Source,
+        source: RequestOrigin,
     ) -> Response<ResponseBody> {
         let (parts, body) = request.into_parts();
-        if source == Source::Network
+        if source == RequestOrigin::Network
             && !self.has_authentication()
             && let Err(error) = self.hosts.check(&parts)
         {
@@ -180,7 +180,7 @@ impl Api {
         self: &Arc<Self>,
         head: Head,
         body: B,
-        source: Source,
+        source: RequestOrigin,
     ) -> Response<ResponseBody> {
         let Head { mut parts, segments, resource, parameters, verb } = head;
         let authenticate = |headers: &HeaderMap| self.authenticate(headers, source);

@@ -10,7 +10,7 @@ use super::{
     Api, LONG_RUNNING,
 };
 use crate::{
-    rest::{self, Answer, errors},
+    rest::{self, ApiResponse, errors},
     status::ApiError,
     strategy::Part,
 };
@@ -21,7 +21,7 @@ impl Api {
         verb: Verb,
         path: &ResourcePath,
         request: rest::Request,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         if !path.subresource.is_empty() {
             return self.run_subresource(verb, path, request).await;
         }
@@ -30,7 +30,7 @@ impl Api {
             Verb::List => self.rest.list(&request, false).await,
             Verb::Watch => self.rest.list(&request, true).await,
             Verb::Create => match self.rest.review(&request, &self.tokens) {
-                Some(answer) => answer,
+                Some(result) => result,
                 None => self.rest.create(&request),
             },
             Verb::Update => self.rest.update(&request, Part::Main),
@@ -45,7 +45,7 @@ impl Api {
         verb: Verb,
         path: &ResourcePath,
         request: rest::Request,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         let kind = Arc::clone(&request.kind);
         let Some(subresource) = kind.subresource(&path.subresource) else {
             return Err(verb::no_such_subresource(&kind, &path.name));

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A list with its merge strategy.
-pub(super) struct List<'t> {
+pub(super) struct MergeList<'t> {
     merge_key: Option<&'t str>,
     merges: bool,
     item: TypeRef,
@@ -30,7 +30,7 @@ enum Items {
 
 static NULL: Value = Value::Null;
 
-impl<'t> List<'t> {
+impl<'t> MergeList<'t> {
     /// Returns the list of a member of type `ty`.
     pub(super) fn new(strategy: &'t PatchStrategy, ty: &TypeRef) -> Result<Self, ApiError> {
         let (Shape::List { .. }, Some(item)) = (ty.shape(), ty.item()) else {
@@ -77,14 +77,14 @@ impl<'t> List<'t> {
         self.in_order(merged, &refs(order), current.unwrap_or_default(), items).map(Some)
     }
 
-    /// Returns `current` without the values in `gone`.
-    pub(super) fn without(&self, current: Vec<Value>, gone: &[Value]) -> Result<Vec<Value>, ApiError> {
-        match items_of(&[&current, gone])? {
+    /// Returns `current` without the values in `deleted`.
+    pub(super) fn without(&self, current: Vec<Value>, deleted: &[Value]) -> Result<Vec<Value>, ApiError> {
+        match items_of(&[&current, deleted])? {
             None => Ok(current),
-            Some(Items::Objects) => self.merge(current, gone),
+            Some(Items::Objects) => self.merge(current, deleted),
             Some(Items::Plain) => {
-                let gone: HashSet<_> = gone.iter().collect();
-                Ok(current.into_iter().filter(|item| !gone.contains(item)).collect())
+                let deleted: HashSet<_> = deleted.iter().collect();
+                Ok(current.into_iter().filter(|item| !deleted.contains(item)).collect())
             }
         }
     }
@@ -95,20 +95,20 @@ impl<'t> List<'t> {
         patch: &[&Value],
         merge_key: &str,
     ) -> Result<Vec<Value>, ApiError> {
-        let mut places: HashMap<Value, usize> = HashMap::new();
-        for (place, item) in merged.iter().enumerate() {
+        let mut indexes: HashMap<Value, usize> = HashMap::new();
+        for (index, item) in merged.iter().enumerate() {
             if let Some(key) = item.get(merge_key) {
-                places.entry(key.clone()).or_insert(place);
+                indexes.entry(key.clone()).or_insert(index);
             }
         }
         for patch in patch {
             let key = keyed(patch, Some(merge_key))?;
             let current =
-                places.get(key).and_then(|place| merged.get_mut(*place)).and_then(Value::as_object_mut);
+                indexes.get(key).and_then(|index| merged.get_mut(*index)).and_then(Value::as_object_mut);
             if let (Some(current), Some(patch)) = (current, patch.as_object()) {
                 *current = merge_members(std::mem::take(current), patch, &self.item)?;
             } else {
-                places.insert(key.clone(), merged.len());
+                indexes.insert(key.clone(), merged.len());
                 merged.push(without_nulls(patch));
             }
         }
@@ -137,27 +137,27 @@ impl<'t> List<'t> {
             check_keys(server_order, self.merge_key)?;
         }
         let mut ordered: HashMap<&Value, usize> = HashMap::new();
-        for (place, item) in order.iter().enumerate() {
-            ordered.entry(self.key(item, items)).or_insert(place);
+        for (index, item) in order.iter().enumerate() {
+            ordered.entry(self.key(item, items)).or_insert(index);
         }
         let mut on_server: HashMap<&Value, usize> = HashMap::new();
-        for (place, item) in server_order.iter().enumerate() {
-            on_server.entry(self.key(item, items)).or_insert(place);
+        for (index, item) in server_order.iter().enumerate() {
+            on_server.entry(self.key(item, items)).or_insert(index);
         }
-        let place_on_server = |item: &Value| on_server.get(self.key(item, items)).copied();
+        let index_on_server = |item: &Value| on_server.get(self.key(item, items)).copied();
 
         let (mut given, mut others): (Vec<_>, Vec<_>) =
             merged.into_iter().partition(|item| ordered.contains_key(self.key(item, items)));
         given.sort_by_key(|item| ordered.get(self.key(item, items)).copied());
-        others.sort_by_key(place_on_server);
+        others.sort_by_key(index_on_server);
 
         let mut all = Vec::with_capacity(given.len() + others.len());
         let mut others = others.into_iter().peekable();
         for item in given {
-            let place = place_on_server(&item);
-            // An item that only the server has goes before the item that it preceded on the server.
+            let index = index_on_server(&item);
+            // An item that only the server has is placed before the item that it preceded on the server.
             while let Some(other) = others.next_if(|other| {
-                place_on_server(other).zip(place).is_some_and(|(other, place)| other < place)
+                index_on_server(other).zip(index).is_some_and(|(other, index)| other < index)
             }) {
                 all.push(other);
             }
@@ -229,7 +229,7 @@ fn follow_directives<'v>(
     merge_key: &str,
 ) -> Result<(Vec<Value>, Vec<&'v Value>), ApiError> {
     let mut plain = Vec::with_capacity(patch.len());
-    let mut gone: HashSet<&Value> = HashSet::new();
+    let mut deleted: HashSet<&Value> = HashSet::new();
     let mut replaces = false;
     for whole in patch {
         let Some((item, what)) = whole.as_object().and_then(|item| Some((item, item.get(PATCH)?))) else {
@@ -238,7 +238,7 @@ fn follow_directives<'v>(
         };
         match what.as_str() {
             Some("delete") => {
-                gone.insert(item.get(merge_key).ok_or_else(|| no_merge_key(item, merge_key))?);
+                deleted.insert(item.get(merge_key).ok_or_else(|| no_merge_key(item, merge_key))?);
             }
             Some("replace") => replaces = true,
             Some("merge") => {
@@ -250,8 +250,8 @@ fn follow_directives<'v>(
     if replaces {
         return Ok((plain.into_iter().map(without_nulls).collect(), Vec::new()));
     }
-    if !gone.is_empty() {
-        current.retain(|item| item.get(merge_key).is_none_or(|key| !gone.contains(key)));
+    if !deleted.is_empty() {
+        current.retain(|item| item.get(merge_key).is_none_or(|key| !deleted.contains(key)));
     }
     Ok((current, plain))
 }

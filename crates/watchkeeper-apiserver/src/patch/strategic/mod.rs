@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use self::{
     directive::{DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, target_of},
-    list::List,
+    list::MergeList,
     text::{describe, kind_of},
 };
 use crate::{
@@ -64,7 +64,7 @@ fn merge_members(
             return Err(failure(format!("expected a []interface {{}}, but received a {}", kind_of(order))));
         };
         let (strategy, member) = lookup(ty, name)?;
-        let list = List::new(strategy, &member)?;
+        let list = MergeList::new(strategy, &member)?;
         let merged = list.merge_in_order(as_items(members.get(name))?, as_items(patch.get(name))?, order)?;
         if let Some(merged) = merged {
             members.insert(name.to_owned(), Value::Array(merged));
@@ -103,7 +103,7 @@ fn merge_member(
         (Some(Value::Array(current)), Value::Array(patch)) => {
             let (strategy, member) = lookup(ty, name)?;
             let items = if strategy.merges {
-                List::new(strategy, &member)?.merge(current, patch)?
+                MergeList::new(strategy, &member)?.merge(current, patch)?
             } else {
                 patch.clone()
             };
@@ -126,7 +126,7 @@ fn delete_from_list(
     let Some(Value::Array(gone)) = Some(gone) else { return Ok(()) };
     let Some(Value::Array(current)) = members.get_mut(name) else { return Ok(()) };
     let (strategy, member) = lookup(ty, name)?;
-    let left = List::new(strategy, &member)?.without(std::mem::take(current), gone)?;
+    let left = MergeList::new(strategy, &member)?.without(std::mem::take(current), gone)?;
     *current = left;
     Ok(())
 }

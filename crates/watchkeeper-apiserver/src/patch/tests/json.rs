@@ -12,7 +12,7 @@ fn patched(object: &Value, patch: &Value) -> Result<Value, u16> {
 }
 
 #[test]
-fn operations_do_what_they_say() {
+fn each_json_patch_operation_changes_the_document() {
     let object = json!({"a": {"b": [1, 2, 3]}, "s/t": {"~": 1}});
     let cases = [
         (json!([{"op": "add", "path": "/a/c", "value": 1}]), json!({"a": {"b": [1, 2, 3], "c": 1}})),
@@ -51,7 +51,7 @@ fn operations_do_what_they_say() {
 }
 
 #[test]
-fn operations_that_cannot_be_done_are_unprocessable() {
+fn inapplicable_operations_are_unprocessable() {
     let object = json!({"a": {"b": [1, 2, 3], "n": null}, "s": "text"});
     for operation in [
         json!({"op": "add", "path": "", "value": {}}),
@@ -92,7 +92,7 @@ fn operations_that_cannot_be_done_are_unprocessable() {
 }
 
 #[test]
-fn bodies_that_are_no_patches_are_bad_requests() {
+fn invalid_json_patches_are_bad_requests() {
     for body in [
         json!({}),
         json!(1),
@@ -107,7 +107,7 @@ fn bodies_that_are_no_patches_are_bad_requests() {
 }
 
 #[test]
-fn members_no_operation_has_are_told_to_strict_validation() {
+fn unknown_operation_fields_are_reported_by_strict_validation() {
     let operations = json!([
         {"op": "add", "path": "/a", "value": 1},
         {"op": "test", "path": "/a", "extra": 1, "Op": 2},
@@ -120,14 +120,14 @@ fn members_no_operation_has_are_told_to_strict_validation() {
 }
 
 #[test]
-fn a_patch_has_at_most_so_many_operations() {
+fn the_number_of_operations_is_limited() {
     let patch = |count| Value::Array(vec![json!({"op": "test", "path": "/a", "value": 1}); count]);
     assert_eq!(patched(&json!({"a": 1}), &patch(MAX_OPERATIONS)), Ok(json!({"a": 1})));
     assert_eq!(patched(&json!({"a": 1}), &patch(MAX_OPERATIONS + 1)), Err(413));
 }
 
 #[test]
-fn copies_cannot_make_a_small_patch_a_huge_object() {
+fn the_growth_caused_by_copy_operations_is_limited() {
     let copies = (0..64).flat_map(|_| {
         [
             json!({"op": "copy", "from": "/a", "path": "/a/-"}),
@@ -138,7 +138,7 @@ fn copies_cannot_make_a_small_patch_a_huge_object() {
 }
 
 #[test]
-fn an_object_cannot_become_deeper_than_it_can_be_read() {
+fn a_patch_cannot_exceed_the_nesting_limit() {
     let deep = "/a".repeat(50);
     let nested: Value =
         serde_json::from_str(&format!("{}1{}", "{\"a\":".repeat(50), "}".repeat(50))).unwrap();
@@ -166,7 +166,7 @@ fn operation() -> impl Strategy<Value = Value> {
 proptest! {
     /// Operations that the RFC permits behave as the RFC defines.
     #[test]
-    fn what_the_rfc_allows_means_what_it_says(object in object(), operations in proptest::collection::vec(operation(), 1..4)) {
+    fn operations_valid_in_rfc_6902_have_its_result(object in object(), operations in proptest::collection::vec(operation(), 1..4)) {
         let patch: json_patch::Patch = serde_json::from_value(Value::Array(operations.clone())).unwrap();
         let mut expected = object.clone();
         // Without the crate's rollback, which panics when a rejected patch moved a value into itself.
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn any_operations_are_done_or_refused(object in object(), patch in object()) {
+    fn arbitrary_operations_do_not_panic(object in object(), patch in object()) {
         let _ = patched(&object, &json!([patch.clone()]));
         let _ = patched(&object, &json!([{"op": "add", "path": "/a", "value": patch}]));
     }

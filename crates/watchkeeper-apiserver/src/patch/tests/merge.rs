@@ -2,10 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::object;
-use crate::patch::{Form, Patch, merge};
+use crate::patch::{Patch, PatchFormat, merge};
 
 #[test]
-fn members_are_laid_over_each_other_and_null_takes_away() {
+fn members_are_merged_and_null_removes_them() {
     let cases = [
         (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -25,8 +25,8 @@ fn members_are_laid_over_each_other_and_null_takes_away() {
 }
 
 #[test]
-fn bodies_that_are_no_objects_are_bad_requests() {
-    for form in [Form::Merge, Form::Strategic] {
+fn merge_patches_that_are_not_objects_are_bad_requests() {
+    for form in [PatchFormat::Merge, PatchFormat::Strategic] {
         for body in [json!([]), json!(1), json!(null), json!("x")] {
             assert_eq!(Patch::read(form, body.clone()).unwrap_err().code, 400, "{form:?} {body}");
         }
@@ -76,14 +76,14 @@ fn without_nulls_in_lists(value: Value) -> Value {
 
 proptest! {
     #[test]
-    fn the_difference_of_two_objects_makes_the_second_of_the_first(before in object(), after in object()) {
+    fn applying_a_diff_to_the_first_object_yields_the_second(before in object(), after in object()) {
         let (before, after) = (without_nulls(before), without_nulls(after));
         let patch = difference(before.as_object().unwrap(), after.as_object().unwrap());
         prop_assert_eq!(merge(&before, patch), after);
     }
 
     #[test]
-    fn merging_twice_is_merging_once(before in object(), patch in object()) {
+    fn merging_is_idempotent(before in object(), patch in object()) {
         let patch = without_nulls_in_lists(patch);
         let once = merge(&before, patch.clone());
         prop_assert_eq!(merge(&once, patch), once);

@@ -63,7 +63,7 @@ fn items_can_be_deleted_and_lists_replaced() {
 }
 
 #[test]
-fn the_order_of_items_can_be_given() {
+fn set_element_order_orders_merged_items() {
     let before = json!({"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]});
     let name = |name: &str| json!({"name": name});
     let cases = [
@@ -92,7 +92,7 @@ fn the_order_of_items_can_be_given() {
 }
 
 #[test]
-fn an_order_that_is_not_the_patches_is_refused() {
+fn a_set_element_order_that_contradicts_the_patch_is_rejected() {
     let before = pod(json!({"containers": [{"name": "a"}]}));
     let patch = pod(json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}));
     let (code, message) = refused(&before, &patch);
@@ -103,7 +103,7 @@ fn an_order_that_is_not_the_patches_is_refused() {
 }
 
 #[test]
-fn lists_of_plain_values_merge_and_values_can_be_deleted() {
+fn lists_of_primitives_merge_and_items_can_be_deleted() {
     let ty = config_map();
     let patched = |before: &[&str], patch: Value| {
         let object = json!({"metadata": {"finalizers": before}});
@@ -150,7 +150,7 @@ fn maps_can_be_replaced_and_emptied() {
 }
 
 #[test]
-fn only_the_keys_to_retain_stay() {
+fn retain_keys_removes_all_other_keys() {
     let object = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
     let patch = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
     let after = strategic(&object, &patch, &deployment()).unwrap();
@@ -167,7 +167,7 @@ fn only_the_keys_to_retain_stay() {
 }
 
 #[test]
-fn directives_and_items_that_make_no_sense_are_refused() {
+fn invalid_directives_and_items_are_rejected() {
     let before = pod(json!({"containers": [{"name": "z", "ports": [{"containerPort": 1}]}]}));
     let containers = |items: Value| pod(json!({"containers": items}));
     let cases = [
@@ -214,7 +214,7 @@ fn directives_and_items_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn long_lists_merge_in_a_moment() {
+fn long_lists_merge_quickly() {
     let finalizers =
         |from: usize| (from..from + 50_000).map(|number| json!(format!("f/{number}"))).collect::<Value>();
     let object = json!({"metadata": {"finalizers": finalizers(0)}});
@@ -230,7 +230,7 @@ fn names() -> impl Strategy<Value = Vec<&'static str>> {
 proptest! {
     /// Clients change a list into another one by deleting, adding and giving the order.
     #[test]
-    fn a_list_can_be_made_any_other_list(before in names(), after in names()) {
+    fn a_diff_of_two_lists_yields_the_second_list(before in names(), after in names()) {
         let item = |name: &&str| json!({"name": name});
         let patch_items: Vec<_> = after.iter().filter(|name| !before.contains(name)).map(item)
             .chain(before.iter().filter(|name| !after.contains(name)).map(|name| json!({"$patch": "delete", "name": name})))
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn any_object_is_a_patch_or_an_error(object in super::object(), patch in super::object()) {
+    fn arbitrary_objects_as_patches_do_not_panic(object in super::object(), patch in super::object()) {
         let _ = strategic(&object, &patch, &deployment());
         let _ = strategic(&pod(object.clone()), &pod(patch.clone()), &deployment());
         let wrapped = |key: &str, value: &Value| pod(json!({"containers": value, key: value}));

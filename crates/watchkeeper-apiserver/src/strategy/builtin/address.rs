@@ -1,30 +1,30 @@
 //! `ServiceCIDR` and `IPAddress`: the ranges of service addresses, and the addresses in use.
 
-use super::row::{CLUSTER, Row, StatusMeta};
+use super::row::{CLUSTER, StatusMetadata, StrategyRow};
 use crate::strategy::{
     at::{At, Errors},
-    edit::Lit::O,
+    edit::DefaultValue::EmptyObject,
     names::{self, NameRule},
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const IP_ADDRESS: Row = Row {
+pub(super) const IP_ADDRESS: StrategyRow = StrategyRow {
     names: NameRule::Ip,
     table: &[("spec.parentRef", &[Rule::Present(""), Rule::Immutable, Rule::Struct(PARENT)])],
     ..CLUSTER
 };
 
-const PARENT: Table = &[
+const PARENT: RuleTable = &[
     ("group", &[Rule::Format(names::dns_subdomain)]),
     ("resource", &[Rule::Required, Rule::Format(names::path_segment)]),
     ("name", &[Rule::Required, Rule::Format(names::path_segment)]),
     ("namespace", &[Rule::Format(names::path_segment)]),
 ];
 
-pub(super) const SERVICE_CIDR: Row = Row {
+pub(super) const SERVICE_CIDR: StrategyRow = StrategyRow {
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    zeros: &[("", "status", O)],
+    status_meta: StatusMetadata::Immutable,
+    zeros: &[("", "status", EmptyObject)],
     validate_create: |object, errors| cidrs(&object.at("spec"), errors),
     validate_update: |object, old, errors| {
         let (spec, old) = (object.at("spec"), old.at("spec"));

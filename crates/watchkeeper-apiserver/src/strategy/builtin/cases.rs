@@ -11,12 +11,12 @@ use crate::{
 pub(super) type Case = (&'static str, Value, &'static [&'static str]);
 
 /// A kind under test.
-pub(super) struct Kind {
+pub(super) struct KindUnderTest {
     strategy: std::sync::Arc<dyn Strategy>,
     base: Value,
 }
 
-impl Kind {
+impl KindUnderTest {
     /// Creates a test of a kind with a valid object.
     pub(super) fn new(group: &str, version: &str, kind: &str, base: &Value) -> Self {
         let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -54,19 +54,19 @@ impl Kind {
     pub(super) fn check_create(&self, cases: &[Case]) {
         let causes = |object: &Value| found(self.strategy.validate_create(object));
         assert_eq!(causes(&self.created(&[])), [""; 0], "the object is right");
-        for (pointer, value, wanted) in cases {
+        for (pointer, value, required) in cases {
             let object = self.created(&[(pointer, value.clone())]);
-            assert_eq!(causes(&object), *wanted, "{pointer} = {value}");
+            assert_eq!(causes(&object), *required, "{pointer} = {value}");
         }
     }
 
     /// Checks the causes of updates of the object.
     pub(super) fn check_update(&self, cases: &[Case]) {
         let old = self.created(&[]);
-        for (pointer, value, wanted) in cases {
+        for (pointer, value, required) in cases {
             let object = self.updated(&old, &[(pointer, value.clone())]);
             let errors = self.strategy.validate_update(Part::Main, &object, &old);
-            assert_eq!(found(errors), *wanted, "{pointer} = {value}");
+            assert_eq!(found(errors), *required, "{pointer} = {value}");
         }
     }
 
@@ -76,13 +76,13 @@ impl Kind {
         for (name, value) in status.as_object().into_iter().flatten() {
             set(&mut old, &format!("/status/{name}"), value.clone());
         }
-        for (pointer, value, wanted) in cases {
+        for (pointer, value, required) in cases {
             let mut object = old.clone();
             set(&mut object, pointer, value.clone());
             self.strategy.set_defaults(&mut object);
             self.strategy.prepare_for_update(Part::Subresource("status"), &mut object, &old);
             let errors = self.strategy.validate_update(Part::Subresource("status"), &object, &old);
-            assert_eq!(found(errors), *wanted, "{pointer} = {value}");
+            assert_eq!(found(errors), *required, "{pointer} = {value}");
         }
     }
 }
@@ -96,26 +96,26 @@ fn found(errors: Vec<FieldError>) -> Vec<String> {
 
 /// Sets the value at a pointer, creating objects on the way. Null removes the member.
 fn set(object: &mut Value, pointer: &str, value: Value) {
-    let mut place = object;
+    let mut target = object;
     let mut steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/")).peekable();
     while let Some(step) = steps.next() {
-        if let Value::Array(items) = place {
+        if let Value::Array(items) = target {
             let index: usize = step.parse().expect("an index");
             if index == items.len() {
                 items.push(Value::Null);
             }
-            place = &mut items[index];
+            target = &mut items[index];
         } else {
-            if !place.is_object() {
-                *place = Value::Object(Map::new());
+            if !target.is_object() {
+                *target = Value::Object(Map::new());
             }
-            let members = place.as_object_mut().expect("an object");
+            let members = target.as_object_mut().expect("an object");
             if steps.peek().is_none() && value.is_null() {
                 members.remove(&step);
                 return;
             }
-            place = members.entry(step).or_insert(Value::Null);
+            target = members.entry(step).or_insert(Value::Null);
         }
     }
-    *place = value;
+    *target = value;
 }

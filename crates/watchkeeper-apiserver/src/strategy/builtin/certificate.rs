@@ -10,25 +10,25 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
 };
 
-use super::row::{CLUSTER, Row, StatusMeta};
+use super::row::{CLUSTER, StatusMetadata, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         Part, WriteContext,
         at::{At, Errors},
-        edit::{self, Lit::O},
+        edit::{self, DefaultValue::EmptyObject},
         metadata,
         names::{self, NameRule},
-        table::{self, Rule, Table},
+        table::{self, Rule, RuleTable},
     },
 };
 
-pub(super) const SIGNING_REQUEST: Row = Row {
+pub(super) const SIGNING_REQUEST: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     status: Some(|| None),
-    status_meta: StatusMeta::Free,
-    zeros: &[("", "status", O)],
-    stamp: stamp_request,
+    status_meta: StatusMetadata::Mutable,
+    zeros: &[("", "status", EmptyObject)],
+    set_request_fields: stamp_request,
     prepare_update: |object, old| edit::take_from(object, old, "spec"),
     prepare_status: |object, old| {
         keep_conditions(object, old, "Approved");
@@ -78,7 +78,7 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-const REQUEST: Table = &[
+const REQUEST: RuleTable = &[
     (
         "spec.request",
         &[Rule::Check(|request, errors| {
@@ -289,24 +289,26 @@ pub(super) fn signer_name(signer: &At<'_>, errors: &mut Errors) {
         );
         return;
     };
-    let shown = |value: &str, detail: String| {
+    let reported = |value: &str, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, signer.path(), Some(value.into()), detail)
     };
     if domain.len() > 253 {
         errors.push(metadata::too_long(signer, 253));
     }
-    let wrong = |parts: &str, format: names::Format| {
+    let wrong = |parts: &str, format: names::FormatCheck| {
         parts.split('.').map(|part| (part.to_owned(), format(part))).find(|(_, wrong)| !wrong.is_empty())
     };
     for (part, details) in
         wrong(domain, names::dns_label).into_iter().chain(wrong(path, names::dns_subdomain))
     {
         errors.extend(
-            details.into_iter().map(|detail| shown(domain, format!("validating label {part:?}: {detail}"))),
+            details
+                .into_iter()
+                .map(|detail| reported(domain, format!("validating label {part:?}: {detail}"))),
         );
     }
     if !domain.contains('.') {
-        errors.push(shown(
+        errors.push(reported(
             domain,
             "should be a domain with at least two segments separated by dots".to_owned(),
         ));
@@ -316,7 +318,7 @@ pub(super) fn signer_name(signer: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) const TRUST_BUNDLE: Row = Row {
+pub(super) const TRUST_BUNDLE: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     takes_unconditional_update: false,
     validate: |object, errors| {

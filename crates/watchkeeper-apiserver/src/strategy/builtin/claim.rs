@@ -7,13 +7,13 @@ use crate::strategy::{
     table::{
         self,
         Rule::{Check, EnumIfSet, Format, LabelSelector, Pointer, Required, RequiredAs, Struct},
-        Table,
+        RuleTable,
     },
 };
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("accessModes", &[RequiredAs("at least 1 access mode is required")]),
     ("selector", &[LabelSelector]),
     ("accessModes", &[Check(access_modes)]),
@@ -29,7 +29,7 @@ const SPEC: Table = &[
     ("volumeAttributesClassName", &[Format(names::dns_subdomain)]),
 ];
 
-const DATA_SOURCE: Table = &[
+const DATA_SOURCE: RuleTable = &[
     ("name", &[Required]),
     ("kind", &[Required]),
     ("", &[Check(core_source)]),

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{O, S, Z},
+            DefaultValue::{EmptyObject, Null, Str},
         },
         names::{self, NameRule},
     },
@@ -17,10 +17,10 @@ use crate::{
 
 const MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
-pub(super) const SERVICE_ACCOUNT: Row = Row {
+pub(super) const SERVICE_ACCOUNT: StrategyRow = StrategyRow {
     delete_returns_object: true,
-    prepare_create: keep_names_of_secrets,
-    prepare_update: |object, _| keep_names_of_secrets(object),
+    prepare_create: keep_secret_names_only,
+    prepare_update: |object, _| keep_secret_names_only(object),
     warnings: |object, old| {
         let has = |object: &Value| {
             let annotations = object.pointer("/metadata/annotations");
@@ -37,36 +37,36 @@ pub(super) const SERVICE_ACCOUNT: Row = Row {
 };
 
 /// Removes everything but the names from the secret references of a service account.
-fn keep_names_of_secrets(object: &mut Value) {
+fn keep_secret_names_only(object: &mut Value) {
     edit::each(object, "secrets[]", &mut |secret| secret.retain(|member, _| member == "name"));
 }
 
-pub(super) const EVENT: Row = Row {
+pub(super) const EVENT: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     creates_on_update: true,
     qualifies_finalizers: false,
     zeros: &[
-        ("", "involvedObject", O),
-        ("", "source", O),
-        ("", "firstTimestamp", Z),
-        ("", "lastTimestamp", Z),
-        ("", "eventTime", Z),
-        ("", "reportingComponent", S("")),
-        ("", "reportingInstance", S("")),
+        ("", "involvedObject", EmptyObject),
+        ("", "source", EmptyObject),
+        ("", "firstTimestamp", Null),
+        ("", "lastTimestamp", Null),
+        ("", "eventTime", Null),
+        ("", "reportingComponent", Str("")),
+        ("", "reportingInstance", Str("")),
     ],
     validate: |object, errors| event(object, &EVENT_FIELDS, errors),
     ..PLAIN
 };
 
-pub(super) const NEW_EVENT: Row = Row {
+pub(super) const NEW_EVENT: StrategyRow = StrategyRow {
     names: NameRule::Subdomain,
     qualifies_finalizers: true,
     zeros: &[
-        ("", "eventTime", Z),
-        ("", "deprecatedSource", O),
-        ("", "deprecatedFirstTimestamp", Z),
-        ("", "deprecatedLastTimestamp", Z),
-        ("", "regarding", O),
+        ("", "eventTime", Null),
+        ("", "deprecatedSource", EmptyObject),
+        ("", "deprecatedFirstTimestamp", Null),
+        ("", "deprecatedLastTimestamp", Null),
+        ("", "regarding", EmptyObject),
     ],
     validate: |object, errors| event(object, &NEW_EVENT_FIELDS, errors),
     validate_create: create_new_event,
@@ -100,7 +100,7 @@ const UNSET: [(&str, &str); 4] = [
 ];
 
 /// Returns an error of an event without the value, as events do.
-fn unshown(path: &str, detail: impl Into<String>) -> FieldError {
+fn without_value(path: &str, detail: impl Into<String>) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail)
 }
 
@@ -112,13 +112,13 @@ fn create_new_event(object: &At<'_>, errors: &mut Errors) {
     }
     let kind = object.at("type").text();
     if !matches!(kind, "Normal" | "Warning") {
-        errors.push(unshown("type", format!("has invalid value: {kind}")));
+        errors.push(without_value("type", format!("has invalid value: {kind}")));
     }
     for (member, reported) in UNSET {
         let value = object.at(member);
         let is_zero = value.is_empty() || value.int() == Some(0);
         if !is_zero {
-            errors.push(unshown(reported, "needs to be unset"));
+            errors.push(without_value(reported, "needs to be unset"));
         }
     }
 }
@@ -129,7 +129,7 @@ fn series(object: &At<'_>, errors: &mut Errors) {
         return;
     }
     if series.at("count").int().unwrap_or(0) < 2 {
-        errors.push(unshown("series.count", "should be at least 2"));
+        errors.push(without_value("series.count", "should be at least 2"));
     }
     let observed = series.at("lastObservedTime");
     if !observed.is_set() {
@@ -193,10 +193,10 @@ fn event(object: &At<'_>, fields: &EventFields, errors: &mut Errors) {
         let text = object.at(member);
         text.required(errors);
         if text.text().len() > 128 {
-            errors.push(unshown(member, "can have at most 128 characters"));
+            errors.push(without_value(member, "can have at most 128 characters"));
         }
     }
     if object.at(fields.note).text().len() > 1024 {
-        errors.push(unshown("message", "can have at most 1024 characters"));
+        errors.push(without_value("message", "can have at most 1024 characters"));
     }
 }

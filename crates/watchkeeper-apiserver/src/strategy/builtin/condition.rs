@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::strategy::{
     at::{At, Errors},
     names,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-const CONDITION: Table = &[
+const CONDITION: RuleTable = &[
     ("type", &[Rule::RequiredAs("is required"), Rule::Format(names::qualified)]),
     ("status", &[Rule::Required, Rule::OneOf(&["False", "True", "Unknown"])]),
     ("observedGeneration", &[Rule::AtLeast(0)]),

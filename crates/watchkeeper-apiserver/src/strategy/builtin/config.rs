@@ -3,12 +3,12 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
-        edit::{self, Lit},
+        edit::{self, DefaultValue},
         metadata, names,
     },
 };
@@ -18,10 +18,10 @@ const DATA_SIZE: usize = 1024 * 1024;
 
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
-pub(super) const CONFIG_MAP: Row =
-    Row { validate: validate_config_map, validate_update: update_config_map, ..PLAIN };
+pub(super) const CONFIG_MAP: StrategyRow =
+    StrategyRow { validate: validate_config_map, validate_update: update_config_map, ..PLAIN };
 
-pub(super) const SECRET: Row = Row {
+pub(super) const SECRET: StrategyRow = StrategyRow {
     defaults: secret_defaults,
     validate: validate_secret,
     validate_update: update_secret,
@@ -77,7 +77,7 @@ fn validate_config_map(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn frozen(object: &At<'_>, old: &At<'_>, members: &[&str], errors: &mut Errors) {
+fn immutable_members(object: &At<'_>, old: &At<'_>, members: &[&str], errors: &mut Errors) {
     if !old.at("immutable").is_true() {
         return;
     }
@@ -93,13 +93,13 @@ fn frozen(object: &At<'_>, old: &At<'_>, members: &[&str], errors: &mut Errors) 
 }
 
 fn update_config_map(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
-    frozen(object, old, &["data", "binaryData"], errors);
+    immutable_members(object, old, &["data", "binaryData"], errors);
 }
 
 /// Merges `stringData`, which is write-only, into `data`.
 fn secret_defaults(object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
-    edit::fill(members, "type", Lit::S("Opaque"));
+    edit::fill(members, "type", DefaultValue::Str("Opaque"));
     let Some(Value::Object(texts)) = members.remove("stringData") else { return };
     if texts.is_empty() {
         return;
@@ -169,5 +169,5 @@ fn json_inside(entry: &At<'_>, errors: &mut Errors) {
 
 fn update_secret(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     object.at("type").immutable(&old.at("type"), errors);
-    frozen(object, old, &["data"], errors);
+    immutable_members(object, old, &["data"], errors);
 }

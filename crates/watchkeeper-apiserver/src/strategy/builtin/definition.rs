@@ -1,15 +1,15 @@
 //! Custom resource definitions; their rules and kinds are in [`crate::crd`].
 
-use super::row::{CLUSTER, Row, StatusMeta};
+use super::row::{CLUSTER, StatusMetadata, StrategyRow};
 use crate::crd;
 
-pub(super) const DEFINITION: Row = Row {
+pub(super) const DEFINITION: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     delete_returns_object: true,
     qualifies_finalizers: false,
     generation: &["spec"],
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
+    status_meta: StatusMetadata::Immutable,
     defaults: crd::defaults,
     prepare_create: |object| {
         crd::defaults(object);

@@ -7,25 +7,25 @@ use std::{
 
 use serde_json::Value;
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{O, S, Z},
+            DefaultValue::{EmptyObject, Null, Str},
         },
         names,
-        table::{self, Rule, Table},
+        table::{self, Rule, RuleTable},
     },
 };
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-pub(super) const ENDPOINTS: Row = Row {
+pub(super) const ENDPOINTS: StrategyRow = StrategyRow {
     creates_on_update: true,
-    defaults: |object| edit::fill_all(object, &[("subsets[].ports[]", "protocol", S("TCP"))]),
+    defaults: |object| edit::fill_all(object, &[("subsets[].ports[]", "protocol", Str("TCP"))]),
     validate_create: |object, errors| table::check(SUBSETS, object, errors),
     // Values that were stored before a rule existed may stay.
     validate_update: |object, old, errors| {
@@ -48,19 +48,19 @@ pub(super) const ENDPOINTS: Row = Row {
     ..PLAIN
 };
 
-pub(super) const ENDPOINT_SLICE: Row = Row {
+pub(super) const ENDPOINT_SLICE: StrategyRow = StrategyRow {
     generation: &["endpoints", "ports", "addressType", "metadata.labels"],
     defaults: |object| {
         edit::fill_all(
             object,
             &[
-                ("ports[]", "name", S("")),
-                ("ports[]", "protocol", S("TCP")),
-                ("endpoints[]", "conditions", O),
+                ("ports[]", "name", Str("")),
+                ("ports[]", "protocol", Str("TCP")),
+                ("endpoints[]", "conditions", EmptyObject),
             ],
         );
     },
-    zeros: &[("", "endpoints", Z), ("", "ports", Z)],
+    zeros: &[("", "endpoints", Null), ("", "ports", Null)],
     // Topology is a field of older API versions.
     prepare_create: drop_topology,
     prepare_update: |object, _| drop_topology(object),
@@ -114,9 +114,9 @@ fn drop_topology(object: &mut Value) {
     });
 }
 
-const SUBSETS: Table = &[("subsets[]", &[Rule::Struct(SUBSET)])];
+const SUBSETS: RuleTable = &[("subsets[]", &[Rule::Struct(SUBSET)])];
 
-const SUBSET: Table = &[
+const SUBSET: RuleTable = &[
     (
         "",
         &[Rule::Check(|subset, errors| {
@@ -129,14 +129,14 @@ const SUBSET: Table = &[
     ("ports", &[Rule::Check(named_ports)]),
 ];
 
-const ADDRESS: Table = &[
+const ADDRESS: RuleTable = &[
     ("ip", &[Rule::EvenEmpty(names::ip)]),
     ("hostname", &[Rule::Format(names::dns_label)]),
     ("nodeName", &[Rule::Check(node_name)]),
     ("ip", &[Rule::Check(reachable)]),
 ];
 
-const PORT: Table = &[
+const PORT: RuleTable = &[
     ("name", &[Rule::Format(names::dns_label)]),
     ("port", &[Rule::InRange(1, 65535)]),
     ("protocol", &[Rule::Required, Rule::OneOf(&PROTOCOLS)]),
@@ -191,12 +191,12 @@ fn reachable(ip: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const SLICE: Table = &[
+const SLICE: RuleTable = &[
     ("addressType", &[Rule::Required, Rule::OneOf(&["FQDN", "IPv4", "IPv6"]), Rule::Immutable]),
     ("ports", &[Rule::MaxItems(20_000), Rule::Check(slice_ports)]),
 ];
 
-const SLICE_PORT: Table = &[
+const SLICE_PORT: RuleTable = &[
     ("name", &[Rule::Format(names::dns_label)]),
     ("protocol", &[Rule::Enum(&PROTOCOLS)]),
     ("appProtocol", &[Rule::Check(app_protocol)]),
@@ -213,7 +213,7 @@ fn slice_ports(ports: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const ENDPOINT: Table = &[
+const ENDPOINT: RuleTable = &[
     ("nodeName", &[Rule::Check(node_name)]),
     (
         "hostname",

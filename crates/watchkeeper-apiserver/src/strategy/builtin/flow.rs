@@ -2,28 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::row::{CLUSTER, Row, StatusMeta};
+use super::row::{CLUSTER, StatusMetadata, StrategyRow};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
-        self, Fill,
-        Lit::{I, N, O},
+        self,
+        DefaultValue::{EmptyObject, Int, IntPtr},
+        Fill,
     },
     names,
-    table::{self, Condition, Rule, Table},
+    table::{self, FieldCondition, Rule, RuleTable},
 };
 
-const FLOW_CONTROL: Row = Row {
+const FLOW_CONTROL: StrategyRow = StrategyRow {
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
+    status_meta: StatusMetadata::Immutable,
     generation: &["spec"],
-    zeros: &[("", "status", O)],
+    zeros: &[("", "status", EmptyObject)],
     status_table: CONDITIONS,
     ..CLUSTER
 };
 
-pub(super) const FLOW_SCHEMA: Row = Row {
-    defaults: |object| edit::fill_all(object, &[("spec", "matchingPrecedence", I(1000))]),
+pub(super) const FLOW_SCHEMA: StrategyRow = StrategyRow {
+    defaults: |object| edit::fill_all(object, &[("spec", "matchingPrecedence", Int(1000))]),
     table: &[("spec", &[Rule::Struct(SCHEMA)])],
     validate: |object, errors| {
         let metadata = object.at("metadata");
@@ -49,7 +50,7 @@ pub(super) const FLOW_SCHEMA: Row = Row {
     ..FLOW_CONTROL
 };
 
-pub(super) const PRIORITY_LEVEL: Row = Row {
+pub(super) const PRIORITY_LEVEL: StrategyRow = StrategyRow {
     defaults: |object| edit::fill_all(object, LEVEL_DEFAULTS),
     table: &[("spec", &[Rule::Check(level)])],
     validate: |object, errors| {
@@ -81,22 +82,22 @@ pub(super) const PRIORITY_LEVEL: Row = Row {
 };
 
 const LEVEL_DEFAULTS: &[Fill] = &[
-    ("spec.limited", "nominalConcurrencyShares", N(30)),
-    ("spec.limited", "lendablePercent", N(0)),
-    ("spec.exempt", "nominalConcurrencyShares", N(0)),
-    ("spec.exempt", "lendablePercent", N(0)),
-    ("spec.limited.limitResponse.queuing", "handSize", I(8)),
-    ("spec.limited.limitResponse.queuing", "queues", I(64)),
-    ("spec.limited.limitResponse.queuing", "queueLengthLimit", I(50)),
+    ("spec.limited", "nominalConcurrencyShares", IntPtr(30)),
+    ("spec.limited", "lendablePercent", IntPtr(0)),
+    ("spec.exempt", "nominalConcurrencyShares", IntPtr(0)),
+    ("spec.exempt", "lendablePercent", IntPtr(0)),
+    ("spec.limited.limitResponse.queuing", "handSize", Int(8)),
+    ("spec.limited.limitResponse.queuing", "queues", Int(64)),
+    ("spec.limited.limitResponse.queuing", "queueLengthLimit", Int(50)),
 ];
 
-const CONDITIONS: Table =
+const CONDITIONS: RuleTable =
     &[("status.conditions", &[Rule::UniqueBy("type")]), ("status.conditions[].type", &[Rule::Required])];
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-const SCHEMA: Table = &[
+const SCHEMA: RuleTable = &[
     (
         "matchingPrecedence",
         &[
@@ -116,7 +117,7 @@ const SCHEMA: Table = &[
     ("rules[]", &[Rule::Struct(RULE)]),
 ];
 
-const RULE: Table = &[
+const RULE: RuleTable = &[
     ("subjects", &[Rule::RequiredAs("subjects must contain at least one value")]),
     ("subjects[]", &[Rule::Check(subject)]),
     (
@@ -133,26 +134,26 @@ const RULE: Table = &[
     ("nonResourceRules[]", &[Rule::Struct(NON_RESOURCE_RULE)]),
 ];
 
-const RESOURCE_RULE: Table = &[
+const RESOURCE_RULE: RuleTable = &[
     ("verbs", &[Rule::RequiredAs("verbs must contain at least one value"), Rule::Check(verbs)]),
     (
         "apiGroups",
         &[
             Rule::RequiredAs("resource rules must supply at least one api group"),
-            Rule::Check(|groups, errors| lone_star(groups, "api groups", errors)),
+            Rule::Check(|groups, errors| only_wildcard(groups, "api groups", errors)),
         ],
     ),
     (
         "resources",
         &[
             Rule::RequiredAs("resource rules must supply at least one resource"),
-            Rule::Check(|resources, errors| lone_star(resources, "resources", errors)),
+            Rule::Check(|resources, errors| only_wildcard(resources, "resources", errors)),
         ],
     ),
     ("", &[Rule::Check(namespaces)]),
 ];
 
-const NON_RESOURCE_RULE: Table = &[
+const NON_RESOURCE_RULE: RuleTable = &[
     ("verbs", &[Rule::RequiredAs("verbs must contain at least one value"), Rule::Check(verbs)]),
     (
         "nonResourceURLs",
@@ -160,20 +161,20 @@ const NON_RESOURCE_RULE: Table = &[
     ),
 ];
 
-fn has_star(list: &At<'_>) -> bool {
+fn has_wildcard(list: &At<'_>) -> bool {
     list.items().any(|item| item.text() == "*")
 }
 
 /// Checks that a wildcard is the only entry of a list.
-fn lone_star(list: &At<'_>, what: &str, errors: &mut Errors) {
-    if has_star(list) && list.items().count() > 1 {
+fn only_wildcard(list: &At<'_>, what: &str, errors: &mut Errors) {
+    if has_wildcard(list) && list.items().count() > 1 {
         errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
     }
 }
 
 fn verbs(verbs: &At<'_>, errors: &mut Errors) {
-    if has_star(verbs) {
-        lone_star(verbs, "verbs", errors);
+    if has_wildcard(verbs) {
+        only_wildcard(verbs, "verbs", errors);
     } else if !verbs.items().all(|verb| VERBS.contains(&verb.text())) {
         errors.push(verbs.unsupported(&VERBS));
     }
@@ -188,8 +189,8 @@ fn namespaces(rule: &At<'_>, errors: &mut Errors) {
                     "resource rules that are not cluster scoped must supply at least one namespace",
                 ));
         }
-    } else if has_star(&namespaces) {
-        lone_star(&namespaces, "namespaces", errors);
+    } else if has_wildcard(&namespaces) {
+        only_wildcard(&namespaces, "namespaces", errors);
     } else {
         for namespace in namespaces.items() {
             errors.extend(names::dns_label(namespace.text()).into_iter().map(|detail| {
@@ -201,8 +202,8 @@ fn namespaces(rule: &At<'_>, errors: &mut Errors) {
 }
 
 fn urls(urls: &At<'_>, errors: &mut Errors) {
-    if has_star(urls) {
-        lone_star(urls, "non-resource URLs", errors);
+    if has_wildcard(urls) {
+        only_wildcard(urls, "non-resource URLs", errors);
         return;
     }
     for url in urls.items() {
@@ -222,7 +223,7 @@ fn urls(urls: &At<'_>, errors: &mut Errors) {
 }
 
 /// The subject kinds: the kind, its member, and the rules of the member.
-const SUBJECTS: [(&str, &str, Table); 3] = [
+const SUBJECTS: [(&str, &str, RuleTable); 3] = [
     (
         "ServiceAccount",
         "serviceAccount",
@@ -277,28 +278,28 @@ fn subject(subject: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const LEVEL: Table = &[
+const LEVEL: RuleTable = &[
     ("type", &[Rule::Required, Rule::OneOf(&["Exempt", "Limited"])]),
     (
         "",
         &[
             Rule::When(
-                Condition::IsNot("type", "Limited"),
+                FieldCondition::IsNot("type", "Limited"),
                 &[("limited", &[Rule::Absent("must be nil if the type is not Limited")])],
             ),
             Rule::When(
-                Condition::IsNot("type", "Exempt"),
+                FieldCondition::IsNot("type", "Exempt"),
                 &[("exempt", &[Rule::Absent("must be nil if the type is not Exempt")])],
             ),
             Rule::When(
-                Condition::Is("type", "Exempt"),
+                FieldCondition::Is("type", "Exempt"),
                 &[
                     ("exempt.nominalConcurrencyShares", &[Rule::Check(not_negative)]),
                     ("exempt.lendablePercent", &[Rule::Between(0, 100)]),
                 ],
             ),
             Rule::When(
-                Condition::Is("type", "Limited"),
+                FieldCondition::Is("type", "Limited"),
                 &[(
                     "limited",
                     &[
@@ -316,17 +317,17 @@ const LEVEL: Table = &[
     ),
 ];
 
-const RESPONSE: Table = &[
+const RESPONSE: RuleTable = &[
     ("type", &[Rule::Required, Rule::OneOf(&["Queue", "Reject"])]),
     (
         "",
         &[
             Rule::When(
-                Condition::IsNot("type", "Queue"),
+                FieldCondition::IsNot("type", "Queue"),
                 &[("queuing", &[Rule::Absent("must be nil if limited.limitResponse.type is not Limited")])],
             ),
             Rule::When(
-                Condition::Is("type", "Queue"),
+                FieldCondition::Is("type", "Queue"),
                 &[(
                     "queuing",
                     &[

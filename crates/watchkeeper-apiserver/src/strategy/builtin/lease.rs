@@ -1,13 +1,13 @@
 //! Leases for leader election.
 
-use super::row::{PLAIN, Row};
-use crate::strategy::{edit::Lit::O, table::Rule};
+use super::row::{PLAIN, StrategyRow};
+use crate::strategy::{edit::DefaultValue::EmptyObject, table::Rule};
 
-pub(super) const LEASE: Row = Row {
+pub(super) const LEASE: StrategyRow = StrategyRow {
     creates_on_update: true,
     takes_unconditional_update: false,
     qualifies_finalizers: false,
-    zeros: &[("", "spec", O)],
+    zeros: &[("", "spec", EmptyObject)],
     gated: &[(
         "spec",
         &[("strategy", "CoordinatedLeaderElection"), ("preferredHolder", "CoordinatedLeaderElection")],

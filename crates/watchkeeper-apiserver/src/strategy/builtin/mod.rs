@@ -41,7 +41,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use self::row::{Row, StatusMeta};
+use self::row::{StatusMetadata, StrategyRow};
 use super::{
     Part, Rules, Strategy, WriteContext,
     at::{At, Errors},
@@ -52,7 +52,7 @@ use crate::field::FieldError;
 /// The strategy of a built-in kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Builtin {
-    row: Row,
+    row: StrategyRow,
 }
 
 impl Builtin {
@@ -113,7 +113,7 @@ impl Strategy for Builtin {
 
     fn prepare_for_create(&self, object: &mut Value) {
         if !self.row.is_namespaced {
-            metadata::leave_namespace(object);
+            metadata::clear_namespace(object);
         }
         if let Some(initial) = self.row.status
             && let Some(members) = object.as_object_mut()
@@ -134,7 +134,7 @@ impl Strategy for Builtin {
 
     fn prepare_for_update(&self, part: Part<'_>, object: &mut Value, old: &Value) {
         if !self.row.is_namespaced {
-            metadata::leave_namespace(object);
+            metadata::clear_namespace(object);
         }
         match part {
             Part::Main => {
@@ -146,8 +146,10 @@ impl Strategy for Builtin {
             Part::Subresource("status") => {
                 let labels = old.pointer("/metadata/labels");
                 match self.row.status_meta {
-                    StatusMeta::Free => all_but(object, old, &["metadata", "status", "apiVersion", "kind"]),
-                    StatusMeta::OldLabels => {
+                    StatusMetadata::Mutable => {
+                        all_but(object, old, &["metadata", "status", "apiVersion", "kind"])
+                    }
+                    StatusMetadata::ExceptLabels => {
                         all_but(object, old, &["metadata", "status", "apiVersion", "kind"]);
                         if let Some(metadata) = edit::object(object, "metadata") {
                             match labels {
@@ -156,7 +158,7 @@ impl Strategy for Builtin {
                             };
                         }
                     }
-                    StatusMeta::Old => reset_metadata(object, old),
+                    StatusMetadata::Immutable => reset_metadata(object, old),
                 }
                 (self.row.prepare_status)(object, old);
             }
@@ -173,8 +175,14 @@ impl Strategy for Builtin {
         set_generation(object, generation);
     }
 
-    fn stamp(&self, part: Part<'_>, object: &mut Value, old: Option<&Value>, context: &WriteContext<'_>) {
-        (self.row.stamp)(part, object, old, context);
+    fn set_request_fields(
+        &self,
+        part: Part<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        context: &WriteContext<'_>,
+    ) {
+        (self.row.set_request_fields)(part, object, old, context);
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {

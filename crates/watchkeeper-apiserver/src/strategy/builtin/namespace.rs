@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::row::{CLUSTER, Row};
+use super::row::{CLUSTER, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
-        edit::{self, Lit},
+        edit::{self, DefaultValue},
         names::{self, NameRule},
     },
 };
@@ -15,7 +15,7 @@ use crate::{
 /// The finalizer that keeps a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
 
-pub(super) const NAMESPACE: Row = Row {
+pub(super) const NAMESPACE: StrategyRow = StrategyRow {
     names: NameRule::Label,
     delete_returns_object: true,
     status: Some(|| Some(json!({"phase": "Active"}))),
@@ -34,11 +34,15 @@ fn defaults(object: &mut Value) {
     label(object);
     edit::fill_all(
         object,
-        &[("", "spec", Lit::O), ("", "status", Lit::O), ("status", "phase", Lit::S("Active"))],
+        &[
+            ("", "spec", DefaultValue::EmptyObject),
+            ("", "status", DefaultValue::EmptyObject),
+            ("status", "phase", DefaultValue::Str("Active")),
+        ],
     );
 }
 
-/// Sets the name label of a namespace. Not part of the defaults, because a generated name is not known then.
+/// Sets the name label of a namespace. Not part of the defaults, because names are generated after defaulting.
 fn label(object: &mut Value) {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !name.is_empty()
@@ -86,15 +90,15 @@ fn validate_status(object: &At<'_>, _old: &At<'_>, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let status = object.at("status");
     // The path is that of upstream, including the capital letter.
-    let shown = status.at("Phase");
+    let reported = status.at("Phase");
     let phase = status.at("phase");
-    let (wanted, detail) = if metadata.at("deletionTimestamp").is_set() {
+    let (expected, detail) = if metadata.at("deletionTimestamp").is_set() {
         ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
     } else {
         ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
     };
-    if phase.text() != wanted {
-        let mut error = shown.invalid(detail);
+    if phase.text() != expected {
+        let mut error = reported.invalid(detail);
         error.bad_value = Some(phase.value.clone());
         errors.push(error);
     }

@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use super::{
     resource_name,
-    row::{CLUSTER, Row},
+    row::{CLUSTER, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{N, O, S, Z},
+        DefaultValue::{EmptyObject, IntPtr, Null, Str},
     },
     names, quantity,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const NODE: Row = Row {
+pub(super) const NODE: StrategyRow = StrategyRow {
     status: None,
     gated: &[
         (
@@ -87,36 +87,36 @@ pub(super) const NODE: Row = Row {
 };
 
 const NODE_ZEROS: &[edit::Fill] = &[
-    ("", "spec", O),
-    ("", "status", O),
-    ("status", "daemonEndpoints", O),
-    ("status.daemonEndpoints", "kubeletEndpoint", O),
-    ("status.daemonEndpoints.kubeletEndpoint", "Port", N(0)),
-    ("status", "nodeInfo", O),
-    ("status.nodeInfo", "architecture", S("")),
-    ("status.nodeInfo", "bootID", S("")),
-    ("status.nodeInfo", "containerRuntimeVersion", S("")),
-    ("status.nodeInfo", "kernelVersion", S("")),
-    ("status.nodeInfo", "kubeProxyVersion", S("")),
-    ("status.nodeInfo", "kubeletVersion", S("")),
-    ("status.nodeInfo", "machineID", S("")),
-    ("status.nodeInfo", "operatingSystem", S("")),
-    ("status.nodeInfo", "osImage", S("")),
-    ("status.nodeInfo", "systemUUID", S("")),
-    ("status.conditions[]", "lastHeartbeatTime", Z),
-    ("status.conditions[]", "lastTransitionTime", Z),
+    ("", "spec", EmptyObject),
+    ("", "status", EmptyObject),
+    ("status", "daemonEndpoints", EmptyObject),
+    ("status.daemonEndpoints", "kubeletEndpoint", EmptyObject),
+    ("status.daemonEndpoints.kubeletEndpoint", "Port", IntPtr(0)),
+    ("status", "nodeInfo", EmptyObject),
+    ("status.nodeInfo", "architecture", Str("")),
+    ("status.nodeInfo", "bootID", Str("")),
+    ("status.nodeInfo", "containerRuntimeVersion", Str("")),
+    ("status.nodeInfo", "kernelVersion", Str("")),
+    ("status.nodeInfo", "kubeProxyVersion", Str("")),
+    ("status.nodeInfo", "kubeletVersion", Str("")),
+    ("status.nodeInfo", "machineID", Str("")),
+    ("status.nodeInfo", "operatingSystem", Str("")),
+    ("status.nodeInfo", "osImage", Str("")),
+    ("status.nodeInfo", "systemUUID", Str("")),
+    ("status.conditions[]", "lastHeartbeatTime", Null),
+    ("status.conditions[]", "lastTransitionTime", Null),
 ];
 
-const NODE_RULES: Table = &[
+const NODE_RULES: RuleTable = &[
     ("", &[Rule::Check(taints), Rule::Check(resources)]),
     ("status", &[Rule::Struct(STATUS)]),
     ("spec.podCIDRs[]", &[Rule::EvenEmpty(names::cidr)]),
     ("spec.podCIDRs", &[Rule::Check(one_per_family)]),
 ];
 
-const STATUS: Table = &[("declaredFeatures", &[Rule::Check(declared_features)])];
+const STATUS: RuleTable = &[("declaredFeatures", &[Rule::Check(declared_features)])];
 
-const TAINT: Table = &[
+const TAINT: RuleTable = &[
     ("key", &[Rule::EvenEmpty(names::qualified)]),
     ("value", &[Rule::Format(names::label_value)]),
     ("effect", &[Rule::Required, Rule::OneOf(&["NoSchedule", "PreferNoSchedule", "NoExecute"])]),

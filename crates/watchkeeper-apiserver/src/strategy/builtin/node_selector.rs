@@ -5,23 +5,23 @@ use std::collections::BTreeSet;
 use crate::strategy::{
     at::{At, Errors},
     names,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
 /// The rules of a node selector (`v1.NodeSelector`).
-pub(super) const NODE_SELECTOR: Table = &[
+pub(super) const NODE_SELECTOR: RuleTable = &[
     ("nodeSelectorTerms", &[Rule::RequiredAs("must have at least one node selector term")]),
     ("nodeSelectorTerms[].matchExpressions[]", &[Rule::Struct(EXPRESSION)]),
     ("nodeSelectorTerms[].matchFields[]", &[Rule::Struct(FIELD)]),
 ];
 
-const EXPRESSION: Table = &[
+const EXPRESSION: RuleTable = &[
     ("", &[Rule::Check(expression_values)]),
     ("key", &[Rule::EvenEmpty(names::qualified)]),
     ("values[]", &[Rule::Format(names::label_value)]),
 ];
 
-pub(super) const FIELD: Table = &[
+pub(super) const FIELD: RuleTable = &[
     ("", &[Rule::Check(field_values)]),
     ("key", &[Rule::Check(field_key)]),
     ("values[]", &[Rule::EvenEmpty(names::dns_subdomain)]),
@@ -91,7 +91,7 @@ pub(super) fn topologies(terms: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const TOPOLOGY: Table =
+const TOPOLOGY: RuleTable =
     &[("values", &[Rule::Required, Rule::UniqueItems]), ("key", &[Rule::EvenEmpty(names::qualified)])];
 
 /// The deprecated node labels, with the advice for each.

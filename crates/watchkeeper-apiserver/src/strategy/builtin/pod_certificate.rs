@@ -8,24 +8,24 @@ use x509_parser::{
 use super::{
     certificate::{bytes, der_request_problem, signer_name},
     condition,
-    row::{PLAIN, Row, StatusMeta},
+    row::{PLAIN, StatusMetadata, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O},
+        DefaultValue::{EmptyObject, IntPtr},
     },
     metadata, names,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const POD_REQUEST: Row = Row {
+pub(super) const POD_REQUEST: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    zeros: &[("", "status", O)],
-    defaults: |object| edit::fill_all(object, &[("spec", "maxExpirationSeconds", N(86_400))]),
+    status_meta: StatusMetadata::Immutable,
+    zeros: &[("", "status", EmptyObject)],
+    defaults: |object| edit::fill_all(object, &[("spec", "maxExpirationSeconds", IntPtr(86_400))]),
     table: &[("spec", &[Rule::Immutable])],
     validate_create: |object, errors| {
         let spec = object.at("spec");
@@ -36,7 +36,7 @@ pub(super) const POD_REQUEST: Row = Row {
     ..PLAIN
 };
 
-const POD_SPEC: Table = &[
+const POD_SPEC: RuleTable = &[
     ("signerName", &[Rule::Check(signer_name)]),
     ("podName", &[Rule::EvenEmpty(names::dns_subdomain)]),
     ("podUID", &[Rule::Check(uid)]),

@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use super::{
     resource_name,
-    row::{PLAIN, Row},
+    row::{PLAIN, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors},
-    edit::{self, Lit::O, Members},
+    edit::{self, DefaultValue::EmptyObject, Members},
     names,
     quantity::{self, Quantity},
-    table::{Rule, Table},
+    table::{Rule, RuleTable},
 };
 
-pub(super) const RESOURCE_QUOTA: Row = Row {
+pub(super) const RESOURCE_QUOTA: StrategyRow = StrategyRow {
     delete_returns_object: true,
     status: Some(|| None),
     defaults: |object| edit::each(object, "spec|status.hard|used", &mut quantity::canonicalize),
-    zeros: &[("", "spec", O), ("", "status", O)],
+    zeros: &[("", "spec", EmptyObject), ("", "status", EmptyObject)],
     table: QUOTA,
     status_table: &[("status.hard|used", &[Rule::Check(quota_amounts)])],
     validate_update: |object, old, errors| {
@@ -35,7 +35,7 @@ pub(super) const RESOURCE_QUOTA: Row = Row {
     ..PLAIN
 };
 
-const QUOTA: Table = &[
+const QUOTA: RuleTable = &[
     ("spec.hard", &[Rule::Check(quota_amounts)]),
     ("spec", &[Rule::Check(scopes), Rule::Check(scope_selector)]),
 ];
@@ -172,10 +172,10 @@ fn quota_warnings(object: &Value) -> Vec<String> {
     warnings
 }
 
-pub(super) const LIMIT_RANGE: Row = Row {
+pub(super) const LIMIT_RANGE: StrategyRow = StrategyRow {
     creates_on_update: true,
     defaults: |object| edit::each(object, "spec.limits[]", &mut limit_defaults),
-    zeros: &[("", "spec", O)],
+    zeros: &[("", "spec", EmptyObject)],
     // A limit range without a name gets a random one.
     prepare_create: |object| {
         let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -2,40 +2,42 @@
 
 use serde_json::Value;
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{S, Z},
+        DefaultValue::{Null, Str},
     },
     metadata,
     names::{self, NameRule},
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Returns the row of a kind of the group.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "Role" => ROLE,
-        "ClusterRole" => Row { is_namespaced: false, validate: validate_cluster_role, ..ROLE },
+        "ClusterRole" => StrategyRow { is_namespaced: false, validate: validate_cluster_role, ..ROLE },
         "RoleBinding" => BINDING,
-        "ClusterRoleBinding" => Row { is_namespaced: false, validate: validate_cluster_binding, ..BINDING },
+        "ClusterRoleBinding" => {
+            StrategyRow { is_namespaced: false, validate: validate_cluster_binding, ..BINDING }
+        }
         _ => return None,
     })
 }
 
-const ROLE: Row = Row {
+const ROLE: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     creates_on_update: true,
-    zeros: &[("", "rules", Z)],
+    zeros: &[("", "rules", Null)],
     validate: |object, errors| rules(object, true, errors),
     ..PLAIN
 };
 
-const BINDING: Row = Row {
+const BINDING: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     creates_on_update: true,
     defaults: binding_defaults,
@@ -46,10 +48,10 @@ const BINDING: Row = Row {
 
 fn binding_defaults(object: &mut Value) {
     edit::object(object, "roleRef");
-    edit::fill_all(object, &[("roleRef", "apiGroup", S(GROUP))]);
+    edit::fill_all(object, &[("roleRef", "apiGroup", Str(GROUP))]);
     edit::each(object, "subjects[]", &mut |subject| {
         if matches!(edit::text(subject, "kind"), "User" | "Group") {
-            edit::fill(subject, "apiGroup", S(GROUP));
+            edit::fill(subject, "apiGroup", Str(GROUP));
         }
     });
 }
@@ -59,7 +61,7 @@ fn validate_cluster_role(object: &At<'_>, errors: &mut Errors) {
     table::check(AGGREGATION, object, errors);
 }
 
-const AGGREGATION: Table = &[(
+const AGGREGATION: RuleTable = &[(
     "aggregationRule",
     &[Rule::Pointer(&[
         (

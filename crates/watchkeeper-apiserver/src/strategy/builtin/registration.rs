@@ -4,28 +4,28 @@ use serde_json::json;
 
 use super::{
     condition,
-    row::{CLUSTER, Row, StatusMeta},
+    row::{CLUSTER, StatusMetadata, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O},
+        DefaultValue::{EmptyObject, IntPtr},
     },
     names::{self, NameRule},
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const API_SERVICE: Row = Row {
+pub(super) const API_SERVICE: StrategyRow = StrategyRow {
     names: NameRule::PathSegment,
     takes_unconditional_update: false,
     qualifies_finalizers: false,
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    defaults: |object| edit::fill_all(object, &[("spec.service", "port", N(443))]),
-    zeros: &[("", "spec", O), ("", "status", O)],
+    status_meta: StatusMetadata::Immutable,
+    defaults: |object| edit::fill_all(object, &[("spec.service", "port", IntPtr(443))]),
+    zeros: &[("", "spec", EmptyObject), ("", "status", EmptyObject)],
     // A group that this server serves itself is immediately available.
-    stamp: |part, object, old, context| {
+    set_request_fields: |part, object, old, context| {
         let is_local = object.pointer("/spec/service").is_none_or(serde_json::Value::is_null);
         if part == crate::strategy::Part::Main && old.is_none() && is_local {
             object["status"] = json!({"conditions": [{
@@ -36,10 +36,10 @@ pub(super) const API_SERVICE: Row = Row {
     },
     validate: |object, errors| {
         let (spec, metadata) = (object.at("spec"), object.at("metadata"));
-        let wanted = format!("{}.{}", spec.at("version").text(), spec.at("group").text());
+        let expected = format!("{}.{}", spec.at("version").text(), spec.at("group").text());
         let name = metadata.at("name");
-        if !name.is_empty() && name.text() != wanted {
-            errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {wanted:?}")));
+        if !name.is_empty() && name.text() != expected {
+            errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {expected:?}")));
         }
         table::check(SERVICE_SPEC, &spec, errors);
     },
@@ -47,7 +47,7 @@ pub(super) const API_SERVICE: Row = Row {
     ..CLUSTER
 };
 
-const SERVICE_SPEC: Table = &[
+const SERVICE_SPEC: RuleTable = &[
     (
         "",
         &[Rule::Check(|spec, errors| {
@@ -83,14 +83,14 @@ fn service(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const SERVICE: Table =
+const SERVICE: RuleTable =
     &[("namespace", &[Rule::Required]), ("name", &[Rule::Required]), ("port", &[Rule::InRange(1, 65535)])];
 
-pub(super) const STORAGE_VERSION_MIGRATION: Row = Row {
+pub(super) const STORAGE_VERSION_MIGRATION: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    zeros: &[("", "status", O)],
+    status_meta: StatusMetadata::Immutable,
+    zeros: &[("", "status", EmptyObject)],
     table: &[
         (
             "spec.resource.resource",

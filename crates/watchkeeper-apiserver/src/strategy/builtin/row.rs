@@ -8,7 +8,7 @@ use super::super::{
     edit::Fill,
     gates::GatedTypes,
     names::NameRule,
-    table::Table,
+    table::RuleTable,
 };
 use crate::strategy::builtin::{
     admission, batch, certificate, cluster, config, definition, device, endpoint, flow, lease, namespace,
@@ -21,19 +21,19 @@ pub(super) type InitialStatus = fn() -> Option<Value>;
 
 /// The metadata that a write of the status may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StatusMeta {
+pub(super) enum StatusMetadata {
     /// All metadata may change.
-    Free,
+    Mutable,
     /// All metadata except labels may change.
-    OldLabels,
+    ExceptLabels,
     /// The write may not change any metadata.
-    Old,
+    Immutable,
 }
 
 /// The differences of a kind from the common behaviour.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "a row of a table of yes and no")]
-pub(super) struct Row {
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table of boolean settings")]
+pub(super) struct StrategyRow {
     pub(super) names: NameRule,
     pub(super) is_namespaced: bool,
     pub(super) creates_on_update: bool,
@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) delete_returns_object: bool,
     /// Metadata is checked only if nothing else is wrong with a new object.
     pub(super) checks_metadata_last: bool,
-    /// Finalizers need a domain unless they are known.
+    /// Finalizers need a domain unless they are standard finalizers.
     pub(super) qualifies_finalizers: bool,
     /// The paths whose change increments the generation; empty for kinds that do not count generations.
     pub(super) generation: &'static [&'static str],
@@ -49,26 +49,26 @@ pub(super) struct Row {
     pub(super) starts_generation: bool,
     /// The initial status, for kinds with a status subresource.
     pub(super) status: Option<InitialStatus>,
-    pub(super) status_meta: StatusMeta,
+    pub(super) status_meta: StatusMetadata,
     pub(super) grace_period_seconds: fn(&Value) -> Option<u32>,
     pub(super) defaults: fn(&mut Value),
     /// Defaults that are the time of the request.
     pub(super) timed_defaults: fn(&mut Value, &dyn Fn() -> String),
-    /// Members that are shown even when they are empty.
+    /// Members that are present in responses even when they are empty.
     pub(super) zeros: &'static [Fill],
     pub(super) prepare_create: fn(&mut Value),
     pub(super) prepare_update: fn(&mut Value, &Value),
     pub(super) prepare_status: fn(&mut Value, &Value),
     pub(super) prepare_subresource: fn(&str, &mut Value, &Value),
     /// Sets the fields that depend on the request: times and users.
-    pub(super) stamp: fn(Part<'_>, &mut Value, Option<&Value>, &WriteContext<'_>),
+    pub(super) set_request_fields: fn(Part<'_>, &mut Value, Option<&Value>, &WriteContext<'_>),
     /// The fields behind disabled feature gates.
     pub(super) gated: GatedTypes,
     /// The rules of the object, on create and on update of the object itself. They run before `validate`; rules about a
     /// change apply on update only.
-    pub(super) table: Table,
+    pub(super) table: RuleTable,
     /// The rules of the status, for writes of the `status` subresource. They run before `validate_status`.
-    pub(super) status_table: Table,
+    pub(super) status_table: RuleTable,
     /// Validates the object, on create and on update of the object itself.
     pub(super) validate: fn(&At<'_>, &mut Errors),
     pub(super) validate_create: fn(&At<'_>, &mut Errors),
@@ -81,7 +81,7 @@ pub(super) struct Row {
 }
 
 /// The row of a namespaced kind without differences.
-pub(super) const PLAIN: Row = Row {
+pub(super) const PLAIN: StrategyRow = StrategyRow {
     names: NameRule::Subdomain,
     is_namespaced: true,
     creates_on_update: false,
@@ -92,7 +92,7 @@ pub(super) const PLAIN: Row = Row {
     generation: &[],
     starts_generation: true,
     status: None,
-    status_meta: StatusMeta::Free,
+    status_meta: StatusMetadata::Mutable,
     grace_period_seconds: |_| None,
     defaults: |_| {},
     timed_defaults: |_, _| {},
@@ -101,7 +101,7 @@ pub(super) const PLAIN: Row = Row {
     prepare_update: |_, _| {},
     prepare_status: |_, _| {},
     prepare_subresource: |_, _, _| {},
-    stamp: |_, _, _, _| {},
+    set_request_fields: |_, _, _, _| {},
     gated: &[],
     table: &[],
     status_table: &[],
@@ -115,12 +115,12 @@ pub(super) const PLAIN: Row = Row {
 };
 
 /// The row of a cluster-scoped kind without differences.
-pub(super) const CLUSTER: Row = Row { is_namespaced: false, ..PLAIN };
+pub(super) const CLUSTER: StrategyRow = StrategyRow { is_namespaced: false, ..PLAIN };
 
 /// The finalizers that need no domain.
 const KNOWN_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-impl Row {
+impl StrategyRow {
     pub(super) fn rules(&self) -> Rules {
         Rules {
             creates_on_update: self.creates_on_update,
@@ -148,10 +148,10 @@ impl Row {
 }
 
 /// Returns the row of a kind.
-pub(super) fn find(group: &str, version: &str, kind: &str) -> Row {
+pub(super) fn find(group: &str, version: &str, kind: &str) -> StrategyRow {
     let core = |kind| match kind {
         "ComponentStatus" => {
-            Some(Row { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER })
+            Some(StrategyRow { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..CLUSTER })
         }
         "ConfigMap" => Some(config::CONFIG_MAP),
         "Endpoints" => Some(endpoint::ENDPOINTS),

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::{
     node_selector, resource_name,
-    row::{CLUSTER, Row},
+    row::{CLUSTER, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors, moved},
     edit, names, quantity,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const RUNTIME_CLASS: Row = Row {
+pub(super) const RUNTIME_CLASS: StrategyRow = StrategyRow {
     creates_on_update: true,
     takes_unconditional_update: false,
     qualifies_finalizers: false,
@@ -31,7 +31,7 @@ pub(super) const RUNTIME_CLASS: Row = Row {
     ..CLUSTER
 };
 
-const RULES: Table = &[
+const RULES: RuleTable = &[
     ("handler", &[Rule::Required, Rule::Format(names::dns_label), Rule::Immutable]),
     ("overhead.podFixed", &[Rule::Check(overhead)]),
     ("scheduling.nodeSelector", &[Rule::Labels]),
@@ -48,7 +48,7 @@ fn overhead(amounts: &At<'_>, errors: &mut Errors) {
     });
 }
 
-const TOLERATION: Table = &[
+const TOLERATION: RuleTable = &[
     ("key", &[Rule::Format(names::qualified)]),
     ("", &[Rule::Check(toleration)]),
     ("effect", &[Rule::OneOf(&["NoSchedule", "PreferNoSchedule", "NoExecute"])]),

@@ -56,7 +56,7 @@ fn template(spec: &Value) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn a_new_object_is_refused_for_each_reason_there_is() {
+fn each_validation_rule_rejects_an_invalid_new_object() {
     let selector = json!({"matchLabels": {"a": "b"}});
     let workload = |extra: Value| {
         let mut spec = json!({"selector": selector, "template": template(&json!({}))});
@@ -334,13 +334,13 @@ fn a_new_object_is_refused_for_each_reason_there_is() {
             &["metadata.taints[0].effect NotSupported"],
         ),
     ];
-    for (group, kind, body, wanted) in table {
-        assert_eq!(wrong(group, kind, &body), wanted, "{kind} {body}");
+    for (group, kind, body, expected) in table {
+        assert_eq!(wrong(group, kind, &body), expected, "{kind} {body}");
     }
 }
 
 #[test]
-fn what_may_not_change_does_not() {
+fn changes_of_immutable_fields_are_rejected() {
     let workload = |selector: &str, name: &str| {
         json!({"spec": {"selector": {"matchLabels": {"a": selector}}, "serviceName": name,
             "template": {"metadata": {"labels": {"a": selector}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
@@ -388,14 +388,14 @@ fn what_may_not_change_does_not() {
         ),
         ("scheduling.k8s.io", "PriorityClass", json!({"value": 1}), json!({"value": 2}), &["value"]),
     ];
-    for (group, kind, old, new, wanted) in table {
-        assert_eq!(refused(group, kind, &old, &new), wanted, "{kind}");
+    for (group, kind, old, new, expected) in table {
+        assert_eq!(refused(group, kind, &old, &new), expected, "{kind}");
         assert_eq!(refused(group, kind, &old, &old), Vec::<String>::new(), "{kind}");
     }
 }
 
 #[test]
-fn generations_count_changes_of_what_is_wanted() {
+fn generation_increases_with_changes_of_the_desired_state() {
     let strategy = for_builtin("apps", "v1", "Deployment");
     let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let generation = |change: &dyn Fn(&mut Value), part: Part<'_>| {
@@ -413,20 +413,20 @@ fn generations_count_changes_of_what_is_wanted() {
 }
 
 #[test]
-fn a_write_of_the_status_writes_nothing_else() {
+fn a_status_write_changes_only_the_status() {
     let strategy = for_builtin("apps", "v1", "Deployment");
     let old = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let mut new = json!({"metadata": {"labels": {"c": "d"}, "annotations": {"e": "f"}}, "spec": {"replicas": 9}, "status": {"replicas": 2}});
     strategy.prepare_for_update(Part::Subresource("status"), &mut new, &old);
-    let wanted = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"e": "f"}}, "spec": {"replicas": 1}, "status": {"replicas": 2}});
-    assert_eq!(new, wanted);
+    let expected = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"e": "f"}}, "spec": {"replicas": 1}, "status": {"replicas": 2}});
+    assert_eq!(new, expected);
     let mut main = json!({"metadata": {}, "spec": {"replicas": 9}, "status": {"replicas": 2}});
     strategy.prepare_for_update(Part::Main, &mut main, &old);
     assert_eq!(main["status"], old["status"]);
 }
 
 #[test]
-fn yes_and_no_rules_are_those_of_the_real_server() {
+fn boolean_strategy_settings_equal_those_of_kube_apiserver() {
     let creates = ["Lease", "Service", "Role", "Event", "Endpoints", "LimitRange"];
     let returns = [
         "Pod",

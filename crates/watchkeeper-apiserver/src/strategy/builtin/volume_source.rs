@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_iscsi_targets_have_one_of_three_forms() {
+    fn iscsi_target_names_are_iqn_eui_or_naa() {
         let is_accepted = |name: &str| {
             let (value, mut errors) = (Value::from(name), Errors::new());
             iscsi_name(&At::root(&value), &mut errors);

@@ -1,6 +1,6 @@
 //! Validation rules as data.
 //!
-//! A [`Table`] lists the fields of a type in the order in which upstream checks them, each with its [`Rule`]s. [`check`]
+//! A [`RuleTable`] lists the fields of a type in the order in which upstream checks them, each with its [`Rule`]s. [`check`]
 //! walks the table over an object and produces the field errors with path, reason and order. A rule that no variant
 //! expresses is a function at its place in the table ([`Rule::Check`]), so that errors have the order of the rows.
 //!
@@ -16,14 +16,14 @@ use serde_json::Value;
 use super::{
     at::{At, Errors},
     metadata,
-    names::{self, Format},
-    path::{Step, Target},
+    names::{self, FormatCheck},
+    path::{PathStep, PathTarget},
     quantity::Quantity,
 };
 use crate::field::{FieldError, FieldErrorKind};
 
 /// The rules of a type: one row per field, in the order of checking.
-pub(crate) type Table = &'static [(&'static str, &'static [Rule])];
+pub(crate) type RuleTable = &'static [(&'static str, &'static [Rule])];
 
 /// A rule about the value of one field.
 ///
@@ -50,11 +50,11 @@ pub(crate) enum Rule {
     /// An optional string must be one of these if it is present, even if it is empty.
     EnumIfSet(&'static [&'static str]),
     /// A string must have this format.
-    Format(Format),
+    Format(FormatCheck),
     /// A string must have this format, even if it is empty.
-    EvenEmpty(Format),
+    EvenEmpty(FormatCheck),
     /// An optional string must have this format if it is present, even if it is empty.
-    FormatIfSet(Format),
+    FormatIfSet(FormatCheck),
     /// A number must be at least this.
     AtLeast(i64),
     /// A number must be at most this.
@@ -88,11 +88,11 @@ pub(crate) enum Rule {
     /// The value must not change in an update.
     Immutable,
     /// A nested struct: an absent value is checked as an empty one.
-    Struct(Table),
+    Struct(RuleTable),
     /// A nested optional type: checked if it is present.
-    Pointer(Table),
+    Pointer(RuleTable),
     /// Rules for the same value that apply under a condition.
-    When(Condition, Table),
+    When(FieldCondition, RuleTable),
     /// Any other rule.
     Check(fn(&At<'_>, &mut Errors)),
     /// Any other rule about a change. The second location is the old value.
@@ -103,7 +103,7 @@ pub(crate) enum Rule {
 
 /// A condition on the members of the value of a row. Members may be paths of plain names.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Condition {
+pub(crate) enum FieldCondition {
     /// The member is present and not empty.
     Has(&'static str),
     /// The member is absent or empty.
@@ -116,7 +116,7 @@ pub(crate) enum Condition {
     IsTrue(&'static str),
 }
 
-impl Condition {
+impl FieldCondition {
     fn holds(self, at: &At<'_>) -> bool {
         let mut holds = false;
         let mut ask = |path: &str, test: &dyn Fn(&At<'_>) -> bool| {
@@ -134,12 +134,12 @@ impl Condition {
 }
 
 /// Checks a new value, or one whose rules do not depend on the old value.
-pub(crate) fn check(table: Table, at: &At<'_>, errors: &mut Errors) {
+pub(crate) fn check(table: RuleTable, at: &At<'_>, errors: &mut Errors) {
     walk(table, at, None, errors);
 }
 
 /// Checks a changed value, including the rules about the change.
-pub(crate) fn check_change(table: Table, at: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(crate) fn check_change(table: RuleTable, at: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     walk(table, at, Some(old), errors);
 }
 
@@ -152,44 +152,44 @@ pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn walk(table: Table, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+fn walk(table: RuleTable, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     for (path, rules) in table {
-        visit(at, old, path, &mut |place, before| {
+        visit(at, old, path, &mut |found, before| {
             let mut is_of_use = true;
             for rule in *rules {
                 if is_of_use || matches!(rule, Rule::Immutable) {
-                    is_of_use &= rule.apply(place, before, errors);
+                    is_of_use &= rule.apply(found, before, errors);
                 }
             }
         });
     }
 }
 
-/// Calls `at_place` with every location that `path` matches, and with the same location in `old`. Items of lists have no old
+/// Calls `visit_target` with every location that `path` matches, and with the same location in `old`. Items of lists have no old
 /// location.
 pub(crate) fn visit(
     at: &At<'_>,
     old: Option<&At<'_>>,
     path: &str,
-    at_place: &mut dyn FnMut(&At<'_>, Option<&At<'_>>),
+    visit_target: &mut dyn FnMut(&At<'_>, Option<&At<'_>>),
 ) {
-    let Some((step, rest)) = Step::first(path) else { return at_place(at, old) };
+    let Some((step, rest)) = PathStep::first(path) else { return visit_target(at, old) };
     for name in step.names() {
         let member = at.at(name);
         match step.target {
-            Target::Items => {
+            PathTarget::Items => {
                 for item in member.items() {
-                    visit(&item, None, rest, at_place);
+                    visit(&item, None, rest, visit_target);
                 }
             }
-            Target::Values => {
+            PathTarget::Values => {
                 for (_, value) in member.entries() {
-                    visit(&value, None, rest, at_place);
+                    visit(&value, None, rest, visit_target);
                 }
             }
-            Target::Member => {
+            PathTarget::Member => {
                 let before = old.map(|old| old.at(name));
-                visit(&member, before.as_ref(), rest, at_place);
+                visit(&member, before.as_ref(), rest, visit_target);
             }
         }
     }

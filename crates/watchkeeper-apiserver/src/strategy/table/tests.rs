@@ -1,18 +1,18 @@
 use serde_json::{Value, json};
 
-use super::{Condition, Rule, Table, check, check_change};
+use super::{FieldCondition, Rule, RuleTable, check, check_change};
 use crate::strategy::{
     at::{At, Errors},
     names,
 };
 
-const ITEM: Table = &[
+const ITEM: RuleTable = &[
     ("name", &[Rule::Required, Rule::Format(names::dns_label)]),
     ("port", &[Rule::PortOrName]),
     ("mode", &[Rule::OneOf(&["A", "B"])]),
 ];
 
-const OBJECT: Table = &[
+const OBJECT: RuleTable = &[
     ("spec.count", &[Rule::AtLeast(0), Rule::Immutable]),
     ("spec.share", &[Rule::InRange(1, 100)]),
     ("spec.kind", &[Rule::Enum(&["One", "Two"])]),
@@ -20,7 +20,7 @@ const OBJECT: Table = &[
     ("spec.items[]", &[Rule::Struct(ITEM)]),
     ("spec.amounts{}", &[Rule::QuantityAtLeastZero]),
     ("spec.nested", &[Rule::Pointer(ITEM)]),
-    ("spec", &[Rule::When(Condition::Is("kind", "Two"), &[("extra", &[Rule::Absent("not for Two")])])]),
+    ("spec", &[Rule::When(FieldCondition::Is("kind", "Two"), &[("extra", &[Rule::Absent("not for Two")])])]),
 ];
 
 fn good() -> Value {
@@ -35,7 +35,7 @@ fn found(errors: Errors) -> Vec<String> {
 }
 
 #[test]
-fn a_broken_rule_is_reported_at_the_path_of_its_field_in_the_order_of_the_rows() {
+fn violations_are_reported_with_field_paths_in_table_order() {
     let table: &[(&str, Value, &[&str])] = &[
         ("/spec/count", json!(-1), &["spec.count Invalid"]),
         ("/spec/share", json!(0), &["spec.share Invalid"]),
@@ -60,7 +60,7 @@ fn a_broken_rule_is_reported_at_the_path_of_its_field_in_the_order_of_the_rows()
             ],
         ),
     ];
-    for (pointer, value, wanted) in table {
+    for (pointer, value, expected) in table {
         let mut object = good();
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         match object.pointer_mut(parent).unwrap() {
@@ -69,12 +69,12 @@ fn a_broken_rule_is_reported_at_the_path_of_its_field_in_the_order_of_the_rows()
         }
         let mut errors = Errors::new();
         check(OBJECT, &At::root(&object), &mut errors);
-        assert_eq!(found(errors), *wanted, "{pointer} = {value}");
+        assert_eq!(found(errors), *expected, "{pointer} = {value}");
     }
 }
 
 #[test]
-fn a_good_object_breaks_no_rule() {
+fn a_valid_object_violates_no_rule() {
     let object = good();
     let mut errors = Errors::new();
     check(OBJECT, &At::root(&object), &mut errors);
@@ -82,7 +82,7 @@ fn a_good_object_breaks_no_rule() {
 }
 
 #[test]
-fn rules_under_a_condition_hold_only_where_the_condition_does() {
+fn conditional_rules_apply_only_where_their_condition_holds() {
     let mut object = good();
     object["spec"]["extra"] = json!({});
     let mut errors = Errors::new();
@@ -94,7 +94,7 @@ fn rules_under_a_condition_hold_only_where_the_condition_does() {
 }
 
 #[test]
-fn rules_about_a_change_hold_only_in_an_update() {
+fn immutability_rules_apply_only_to_updates() {
     let (mut old, mut new) = (good(), good());
     old["spec"]["count"] = json!(1);
     new["spec"]["count"] = json!(2);

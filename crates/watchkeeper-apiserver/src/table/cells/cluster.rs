@@ -4,52 +4,51 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Shown, age, at, joined, none_if_empty};
+use super::{RowContext, age, at, joined, none_if_empty};
 
 #[expect(clippy::too_many_lines, reason = "a table: an arm for each kind")]
-pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
-    let (name, age) = (shown.name(), shown.age());
-    let text = |path: &str| Value::from(shown.text(path));
+pub(super) fn cells(group: &str, plural: &str, row: &RowContext<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (row.name(), row.age());
+    let text = |path: &str| Value::from(row.text(path));
     Some(match (group, plural) {
-        ("", "configmaps") => vec![name, (shown.count("data") + shown.count("binaryData")).into(), age],
-        ("", "secrets") => vec![name, text("type"), shown.count("data").into(), age],
+        ("", "configmaps") => vec![name, (row.count("data") + row.count("binaryData")).into(), age],
+        ("", "secrets") => vec![name, text("type"), row.count("data").into(), age],
         ("", "namespaces") => vec![name, text("status.phase"), age],
-        ("", "nodes") => node(shown),
-        ("", "resourcequotas") => vec![name, quota(shown, false).into(), quota(shown, true).into(), age],
-        ("", "componentstatuses") => component(shown),
-        ("" | "events.k8s.io", "events") => event(shown),
+        ("", "nodes") => node(row),
+        ("", "resourcequotas") => vec![name, quota(row, false).into(), quota(row, true).into(), age],
+        ("", "componentstatuses") => component(row),
+        ("" | "events.k8s.io", "events") => event(row),
         ("", "serviceaccounts") | ("resource.k8s.io", "deviceclasses" | "resourceclaimtemplates") => {
             vec![name, age]
         }
         ("coordination.k8s.io", "leases") => vec![name, text("spec.holderIdentity"), age],
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => vec![
             name,
-            format!("{}/{}", shown.text("roleRef.kind"), shown.text("roleRef.name")).into(),
+            format!("{}/{}", row.text("roleRef.kind"), row.text("roleRef.name")).into(),
             age,
-            subjects(shown, "User").into(),
-            subjects(shown, "Group").into(),
-            subjects(shown, "ServiceAccount").into(),
+            subjects(row, "User").into(),
+            subjects(row, "Group").into(),
+            subjects(row, "ServiceAccount").into(),
         ],
-        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(shown),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(row),
         ("apiregistration.k8s.io", "apiservices") => {
-            vec![name, service(shown).into(), available(shown).into(), age]
+            vec![name, service(row).into(), available(row).into(), age]
         }
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            let duration =
-                shown.at("spec.expirationSeconds").as_i64().map_or("<none>".to_owned(), age::human);
+            let duration = row.at("spec.expirationSeconds").as_i64().map_or("<none>".to_owned(), age::human);
             vec![
                 name,
                 age,
-                shown.or("spec.signerName", "<none>"),
+                row.or("spec.signerName", "<none>"),
                 text("spec.username"),
                 duration.into(),
-                request_state(shown).into(),
+                request_state(row).into(),
             ]
         }
-        ("certificates.k8s.io", "clustertrustbundles") => vec![name, shown.or("spec.signerName", "<none>")],
+        ("certificates.k8s.io", "clustertrustbundles") => vec![name, row.or("spec.signerName", "<none>")],
         ("certificates.k8s.io", "podcertificaterequests") => {
             let mut states =
-                shown.list("status.conditions").iter().filter_map(|condition| condition["type"].as_str());
+                row.list("status.conditions").iter().filter_map(|condition| condition["type"].as_str());
             let state = states.rfind(|state| matches!(*state, "Issued" | "Denied" | "Failed"));
             vec![
                 name,
@@ -58,43 +57,43 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
                 text("spec.nodeName"),
                 text("spec.signerName"),
                 state.unwrap_or("Pending").into(),
-                shown.labels("spec.unverifiedUserAnnotations"),
+                row.labels("spec.unverifiedUserAnnotations"),
             ]
         }
-        ("admissionregistration.k8s.io", _) => return admission(plural, shown),
+        ("admissionregistration.k8s.io", _) => return admission(plural, row),
         ("scheduling.k8s.io", "priorityclasses") => vec![
             name,
-            shown.int("value").into(),
-            (shown.at("globalDefault") == &Value::Bool(true)).into(),
+            row.int("value").into(),
+            (row.at("globalDefault") == &Value::Bool(true)).into(),
             age,
             text("preemptionPolicy"),
         ],
         ("node.k8s.io", "runtimeclasses") => vec![name, text("handler"), age],
         ("resource.k8s.io", "devicetaintrules") => {
-            let is_added = shown.at("spec.taint.timeAdded").is_string();
+            let is_added = row.at("spec.taint.timeAdded").is_string();
             vec![
                 name,
                 text("spec.taint.key"),
                 text("spec.taint.value"),
                 text("spec.taint.effect"),
-                if is_added { shown.since("spec.taint.timeAdded").into() } else { "".into() },
+                if is_added { row.since("spec.taint.timeAdded").into() } else { "".into() },
                 age,
             ]
         }
-        ("resource.k8s.io", "resourceclaims") => vec![name, claim_state(shown).into(), age],
+        ("resource.k8s.io", "resourceclaims") => vec![name, claim_state(row).into(), age],
         ("resource.k8s.io", "resourceslices") => {
             vec![name, text("spec.nodeName"), text("spec.driver"), text("spec.pool.name"), age]
         }
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => vec![
             name,
             text("spec.priorityLevelConfiguration.name"),
-            shown.int("spec.matchingPrecedence").into(),
-            shown.or("spec.distinguisherMethod.type", "<none>"),
+            row.int("spec.matchingPrecedence").into(),
+            row.or("spec.distinguisherMethod.type", "<none>"),
             age,
-            shown.condition("Dangling").map_or("?".into(), |condition| condition["status"].clone()),
+            row.condition("Dangling").map_or("?".into(), |condition| condition["status"].clone()),
         ],
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
-            let number = |path: &str| match shown.at(path) {
+            let number = |path: &str| match row.at(path) {
                 Value::Null => "<none>".into(),
                 number => number.clone(),
             };
@@ -109,25 +108,25 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
             ]
         }
         ("storagemigration.k8s.io", "storageversionmigrations") => {
-            let parts = [shown.text("spec.resource.resource"), shown.text("spec.resource.group")];
+            let parts = [row.text("spec.resource.resource"), row.text("spec.resource.group")];
             let resource: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             let state =
-                ["Running", "Failed", "Succeeded"].into_iter().rfind(|state| shown.is_condition_true(state));
+                ["Running", "Failed", "Succeeded"].into_iter().rfind(|state| row.is_condition_true(state));
             vec![name, resource.join(".").into(), state.unwrap_or("Unknown").into()]
         }
         _ => return None,
     })
 }
 
-fn node(shown: &Shown<'_>) -> Vec<Value> {
-    let ready = match shown.condition("Ready") {
+fn node(row: &RowContext<'_>) -> Vec<Value> {
+    let ready = match row.condition("Ready") {
         None => "Unknown",
         Some(condition) if condition["status"] == "True" => "Ready",
         Some(_) => "NotReady",
     };
     let disabled =
-        if shown.at("spec.unschedulable") == &Value::Bool(true) { ",SchedulingDisabled" } else { "" };
-    let roles: BTreeSet<&str> = shown
+        if row.at("spec.unschedulable") == &Value::Bool(true) { ",SchedulingDisabled" } else { "" };
+    let roles: BTreeSet<&str> = row
         .at("metadata.labels")
         .as_object()
         .into_iter()
@@ -140,19 +139,19 @@ fn node(shown: &Shown<'_>) -> Vec<Value> {
         .filter(|role| !role.is_empty())
         .collect();
     let address = |ty: &str| -> Value {
-        let found = shown.list("status.addresses").iter().find(|address| address["type"] == ty);
+        let found = row.list("status.addresses").iter().find(|address| address["type"] == ty);
         found.and_then(|address| address["address"].as_str()).unwrap_or("<none>").into()
     };
-    let info = |member: &str| shown.or(&format!("status.nodeInfo.{member}"), "<unknown>");
-    let architecture = shown.text("status.nodeInfo.architecture");
+    let info = |member: &str| row.or(&format!("status.nodeInfo.{member}"), "<unknown>");
+    let architecture = row.text("status.nodeInfo.architecture");
     let kernel = info("kernelVersion");
     let kernel = kernel.as_str().unwrap_or_default();
     vec![
-        shown.name(),
+        row.name(),
         format!("{ready}{disabled}").into(),
         none_if_empty(roles.into_iter().collect::<Vec<_>>().join(",")),
-        shown.age(),
-        shown.text("status.nodeInfo.kubeletVersion").into(),
+        row.age(),
+        row.text("status.nodeInfo.kubeletVersion").into(),
         address("InternalIP"),
         address("ExternalIP"),
         info("osImage"),
@@ -162,24 +161,21 @@ fn node(shown: &Shown<'_>) -> Vec<Value> {
 }
 
 /// Returns the cells of an event of either group. `events.k8s.io` has other field names.
-fn event(shown: &Shown<'_>) -> Vec<Value> {
-    let first_of = |paths: &[&str]| paths.iter().map(|path| shown.text(path)).find(|text| !text.is_empty());
+fn event(row: &RowContext<'_>) -> Vec<Value> {
+    let first_of = |paths: &[&str]| paths.iter().map(|path| row.text(path)).find(|text| !text.is_empty());
     let text = |paths: &[&str]| first_of(paths).unwrap_or_default();
-    let time = |paths: &[&str]| age::since(first_of(paths), shown.now);
+    let time = |paths: &[&str]| age::since(first_of(paths), row.now);
     let first = time(&["firstTimestamp", "deprecatedFirstTimestamp", "eventTime"]);
-    let has_series = shown.at("series").is_object();
+    let has_series = row.at("series").is_object();
     let last = match first_of(&["lastTimestamp", "deprecatedLastTimestamp"]) {
         _ if has_series => time(&["series.lastObservedTime"]),
-        Some(last) => age::since(Some(last), shown.now),
+        Some(last) => age::since(Some(last), row.now),
         None => first.clone(),
     };
     let count = if has_series {
-        shown.int("series.count")
+        row.int("series.count")
     } else {
-        [shown.int("count"), shown.int("deprecatedCount"), 1]
-            .into_iter()
-            .find(|count| *count != 0)
-            .unwrap_or(1)
+        [row.int("count"), row.int("deprecatedCount"), 1].into_iter().find(|count| *count != 0).unwrap_or(1)
     };
     let about = |member: &str| {
         let [old, new] = ["involvedObject", "regarding"].map(|about| format!("{about}.{member}"));
@@ -197,21 +193,21 @@ fn event(shown: &Shown<'_>) -> Vec<Value> {
     let source = if instance.is_empty() { component.to_owned() } else { format!("{component}, {instance}") };
     vec![
         last.into(),
-        shown.text("type").into(),
-        shown.text("reason").into(),
+        row.text("type").into(),
+        row.text("reason").into(),
         target.into(),
         about("fieldPath").into(),
         source.into(),
         text(&["message", "note"]).trim().into(),
         first.into(),
         count.into(),
-        shown.name(),
+        row.name(),
     ]
 }
 
 /// Returns the used and hard values of a quota, either of limits or of all other resources.
-fn quota(shown: &Shown<'_>, is_limits: bool) -> String {
-    let mut resources: Vec<&str> = shown
+fn quota(row: &RowContext<'_>, is_limits: bool) -> String {
+    let mut resources: Vec<&str> = row
         .at("status.hard")
         .as_object()
         .into_iter()
@@ -219,19 +215,19 @@ fn quota(shown: &Shown<'_>, is_limits: bool) -> String {
         .map(|(resource, _)| resource.as_str())
         .collect();
     resources.sort_unstable();
-    let amount = |of: &str, resource: &str| shown.at(of)[resource].as_str().unwrap_or("0").to_owned();
-    let shown: Vec<String> = resources
+    let amount = |of: &str, resource: &str| row.at(of)[resource].as_str().unwrap_or("0").to_owned();
+    let row: Vec<String> = resources
         .into_iter()
         .filter(|resource| resource.starts_with("limits.") == is_limits)
         .map(|resource| {
             format!("{resource}: {}/{}", amount("status.used", resource), amount("status.hard", resource))
         })
         .collect();
-    shown.join(", ")
+    row.join(", ")
 }
 
-fn component(shown: &Shown<'_>) -> Vec<Value> {
-    let healthy = shown.list("conditions").iter().find(|condition| condition["type"] == "Healthy");
+fn component(row: &RowContext<'_>) -> Vec<Value> {
+    let healthy = row.list("conditions").iter().find(|condition| condition["type"] == "Healthy");
     let part =
         |member: &str| healthy.map_or("", |condition| at(condition, member).as_str().unwrap_or_default());
     let status = match healthy {
@@ -239,11 +235,11 @@ fn component(shown: &Shown<'_>) -> Vec<Value> {
         Some(condition) if condition["status"] == "True" => "Healthy",
         Some(_) => "Unhealthy",
     };
-    vec![shown.name(), status.into(), part("message").into(), part("error").into()]
+    vec![row.name(), status.into(), part("message").into(), part("error").into()]
 }
 
-fn subjects(shown: &Shown<'_>, kind: &str) -> String {
-    let names = shown.list("subjects").iter().filter(|subject| subject["kind"] == kind).map(|subject| {
+fn subjects(row: &RowContext<'_>, kind: &str) -> String {
+    let names = row.list("subjects").iter().filter(|subject| subject["kind"] == kind).map(|subject| {
         let name = subject["name"].as_str().unwrap_or_default();
         match subject["namespace"].as_str() {
             Some(namespace) if kind == "ServiceAccount" => format!("{namespace}/{name}"),
@@ -253,8 +249,8 @@ fn subjects(shown: &Shown<'_>, kind: &str) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn definition(shown: &Shown<'_>) -> Vec<Value> {
-    let mut versions: Vec<String> = shown
+fn definition(row: &RowContext<'_>) -> Vec<Value> {
+    let mut versions: Vec<String> = row
         .list("spec.versions")
         .iter()
         .filter(|version| version["served"] == true)
@@ -265,26 +261,26 @@ fn definition(shown: &Shown<'_>) -> Vec<Value> {
         .collect();
     versions.sort();
     vec![
-        shown.name(),
-        shown.text("spec.scope").into(),
+        row.name(),
+        row.text("spec.scope").into(),
         versions.join(",").into(),
-        shown.created_at(),
-        shown.text("spec.group").into(),
-        shown.text("spec.names.kind").into(),
-        joined(shown.list("spec.names.shortNames").iter(), ",").into(),
-        shown.is_condition_true("Established").into(),
+        row.created_at(),
+        row.text("spec.group").into(),
+        row.text("spec.names.kind").into(),
+        joined(row.list("spec.names.shortNames").iter(), ",").into(),
+        row.is_condition_true("Established").into(),
     ]
 }
 
-fn service(shown: &Shown<'_>) -> String {
-    if !shown.at("spec.service").is_object() {
+fn service(row: &RowContext<'_>) -> String {
+    if !row.at("spec.service").is_object() {
         return "Local".to_owned();
     }
-    format!("{}/{}", shown.text("spec.service.namespace"), shown.text("spec.service.name"))
+    format!("{}/{}", row.text("spec.service.namespace"), row.text("spec.service.name"))
 }
 
-fn available(shown: &Shown<'_>) -> String {
-    let Some(condition) = shown.condition("Available") else { return "Unknown".to_owned() };
+fn available(row: &RowContext<'_>) -> String {
+    let Some(condition) = row.condition("Available") else { return "Unknown".to_owned() };
     let part = |member: &str| condition[member].as_str().unwrap_or_default();
     match (part("status"), part("reason")) {
         ("True", _) => "True".to_owned(),
@@ -293,59 +289,59 @@ fn available(shown: &Shown<'_>) -> String {
     }
 }
 
-fn request_state(shown: &Shown<'_>) -> String {
+fn request_state(row: &RowContext<'_>) -> String {
     let state = match () {
-        () if shown.condition("Denied").is_some() => "Denied",
-        () if shown.condition("Approved").is_some() => "Approved",
+        () if row.condition("Denied").is_some() => "Denied",
+        () if row.condition("Approved").is_some() => "Approved",
         () => "Pending",
     };
-    let failed = if shown.condition("Failed").is_some() { ",Failed" } else { "" };
-    let issued = if shown.text("status.certificate").is_empty() { "" } else { ",Issued" };
+    let failed = if row.condition("Failed").is_some() { ",Failed" } else { "" };
+    let issued = if row.text("status.certificate").is_empty() { "" } else { ",Issued" };
     format!("{state}{failed}{issued}")
 }
 
-fn admission(plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
-    let (name, age) = (shown.name(), shown.age());
+fn admission(plural: &str, row: &RowContext<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (row.name(), row.age());
     let parameter = || {
-        if shown.at("spec.paramKind").is_object() {
-            format!("{}/{}", shown.text("spec.paramKind.apiVersion"), shown.text("spec.paramKind.kind"))
+        if row.at("spec.paramKind").is_object() {
+            format!("{}/{}", row.text("spec.paramKind.apiVersion"), row.text("spec.paramKind.kind"))
         } else {
             "<unset>".to_owned()
         }
     };
     Some(match plural {
         "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => {
-            vec![name, shown.count("webhooks").into(), age]
+            vec![name, row.count("webhooks").into(), age]
         }
         "validatingadmissionpolicies" => {
-            vec![name, shown.count("spec.validations").into(), parameter().into(), age]
+            vec![name, row.count("spec.validations").into(), parameter().into(), age]
         }
         "mutatingadmissionpolicies" => {
-            vec![name, shown.count("spec.mutations").into(), parameter().into(), age]
+            vec![name, row.count("spec.mutations").into(), parameter().into(), age]
         }
         "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings" => {
-            let (namespace, of) = (shown.text("spec.paramRef.namespace"), shown.text("spec.paramRef.name"));
+            let (namespace, of) = (row.text("spec.paramRef.namespace"), row.text("spec.paramRef.name"));
             let reference = match (namespace, of) {
-                (_, "") if shown.at("spec.paramRef.selector").is_object() => {
-                    super::selector(shown.at("spec.paramRef.selector"))
+                (_, "") if row.at("spec.paramRef.selector").is_object() => {
+                    super::selector(row.at("spec.paramRef.selector"))
                 }
                 (_, "") => "<unset>".to_owned(),
                 ("", of) => format!("*/{of}"),
                 (namespace, of) => format!("{namespace}/{of}"),
             };
-            vec![name, shown.text("spec.policyName").into(), reference.into(), age]
+            vec![name, row.text("spec.policyName").into(), reference.into(), age]
         }
         _ => return None,
     })
 }
 
-fn claim_state(shown: &Shown<'_>) -> String {
-    let is_allocated = shown.at("status.allocation").is_object();
+fn claim_state(row: &RowContext<'_>) -> String {
+    let is_allocated = row.at("status.allocation").is_object();
     let states = [
-        (shown.is_deleting(), "deleted"),
-        (!is_allocated && !shown.is_deleting(), "pending"),
+        (row.is_deleting(), "deleted"),
+        (!is_allocated && !row.is_deleting(), "pending"),
         (is_allocated, "allocated"),
-        (is_allocated && shown.count("status.reservedFor") > 0, "reserved"),
+        (is_allocated && row.count("status.reservedFor") > 0, "reserved"),
     ];
     states.into_iter().filter(|(is_so, _)| *is_so).map(|(_, state)| state).collect::<Vec<_>>().join(",")
 }

@@ -15,19 +15,19 @@ use crate::kinds::Kind;
 /// Returns the cells of an object. `default_name` is the name of the default object of the list, such as the default storage
 /// class.
 pub(super) fn cells(kind: &Kind, object: &Value, now: Timestamp, default_name: Option<&str>) -> Vec<Value> {
-    let shown = Shown { object, now };
+    let row = RowContext { object, now };
     let (group, plural) = (kind.gvk.group.as_str(), kind.plural.as_str());
-    workload::cells(group, plural, &shown)
-        .or_else(|| network::cells(group, plural, &shown))
-        .or_else(|| storage::cells(group, plural, &shown, default_name))
-        .or_else(|| cluster::cells(group, plural, &shown))
-        .unwrap_or_else(|| vec![shown.name(), shown.created_at()])
+    workload::cells(group, plural, &row)
+        .or_else(|| network::cells(group, plural, &row))
+        .or_else(|| storage::cells(group, plural, &row, default_name))
+        .or_else(|| cluster::cells(group, plural, &row))
+        .unwrap_or_else(|| vec![row.name(), row.created_at()])
 }
 
 /// Returns the cells of a scale.
 pub(super) fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
-    let shown = Shown { object, now };
-    vec![shown.name(), shown.int("spec.replicas").into(), shown.int("status.replicas").into(), shown.age()]
+    let row = RowContext { object, now };
+    vec![row.name(), row.int("spec.replicas").into(), row.int("status.replicas").into(), row.age()]
 }
 
 /// Returns the row conditions, which let clients hide completed pods.
@@ -63,12 +63,12 @@ pub(super) fn default_name<'a>(kind: &Kind, objects: &'a [Value]) -> Option<&'a 
 }
 
 /// An object and the time of the request.
-struct Shown<'a> {
+struct RowContext<'a> {
     object: &'a Value,
     now: Timestamp,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> RowContext<'a> {
     /// Returns the value at a path of members.
     fn at(&self, path: &str) -> &'a Value {
         at(self.object, path)
@@ -203,6 +203,6 @@ fn selector(value: &Value) -> String {
 
 /// Returns the first items of a list, and the number of further items.
 fn first_few(all: &[String], limit: usize, separator: &str) -> String {
-    let shown = all.get(..limit.min(all.len())).unwrap_or_default().join(separator);
-    if all.len() > limit { format!("{shown} + {} more...", all.len() - limit) } else { shown }
+    let row = all.get(..limit.min(all.len())).unwrap_or_default().join(separator);
+    if all.len() > limit { format!("{row} + {} more...", all.len() - limit) } else { row }
 }

@@ -4,64 +4,70 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Shown, first_few, joined, none_if_empty};
+use super::{RowContext, first_few, joined, none_if_empty};
 
-pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
-    let (name, age) = (shown.name(), shown.age());
+pub(super) fn cells(group: &str, plural: &str, row: &RowContext<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (row.name(), row.age());
     Some(match (group, plural) {
         ("", "services") => {
-            let internal = shown.list("spec.clusterIPs").first().and_then(Value::as_str).unwrap_or("<none>");
+            let internal = row.list("spec.clusterIPs").first().and_then(Value::as_str).unwrap_or("<none>");
             vec![
                 name,
-                shown.text("spec.type").into(),
+                row.text("spec.type").into(),
                 internal.into(),
-                external_address(shown).into(),
-                service_ports(shown),
+                external_address(row).into(),
+                service_ports(row),
                 age,
-                shown.labels("spec.selector"),
+                row.labels("spec.selector"),
             ]
         }
-        ("", "endpoints") => vec![name, endpoints(shown).into(), age],
+        ("", "endpoints") => vec![name, endpoints(row).into(), age],
         ("discovery.k8s.io", "endpointslices") => {
-            let ports: Vec<String> = shown.list("ports").iter().map(slice_port).collect();
-            let addresses: Vec<String> = shown
+            let ports: Vec<String> = row.list("ports").iter().map(slice_port).collect();
+            let addresses: Vec<String> = row
                 .list("endpoints")
                 .iter()
                 .flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten())
                 .filter_map(|address| Some(address.as_str()?.to_owned()))
                 .collect();
-            vec![name, shown.text("addressType").into(), few_or_unset(&ports), few_or_unset(&addresses), age]
+            vec![
+                name,
+                row.text("addressType").into(),
+                first_few_or_unset(&ports),
+                first_few_or_unset(&addresses),
+                age,
+            ]
         }
         ("networking.k8s.io", "ingresses") => vec![
             name,
-            shown.or("spec.ingressClassName", "<none>"),
-            hosts(shown).into(),
-            balancer_addresses(shown).into(),
-            if shown.count("spec.tls") > 0 { "80, 443".into() } else { "80".into() },
+            row.or("spec.ingressClassName", "<none>"),
+            hosts(row).into(),
+            balancer_addresses(row).into(),
+            if row.count("spec.tls") > 0 { "80, 443".into() } else { "80".into() },
             age,
         ],
         ("networking.k8s.io", "ingressclasses") => {
             let is_default =
-                shown.at("metadata.annotations")["ingressclass.kubernetes.io/is-default-class"] == "true";
+                row.at("metadata.annotations")["ingressclass.kubernetes.io/is-default-class"] == "true";
             let mark = if is_default { " (default)" } else { "" };
             vec![
-                format!("{}{mark}", shown.text("metadata.name")).into(),
-                shown.text("spec.controller").into(),
-                class_parameters(shown).into(),
+                format!("{}{mark}", row.text("metadata.name")).into(),
+                row.text("spec.controller").into(),
+                class_parameters(row).into(),
                 age,
             ]
         }
-        ("networking.k8s.io", "networkpolicies") => vec![name, shown.selector("spec.podSelector"), age],
+        ("networking.k8s.io", "networkpolicies") => vec![name, row.selector("spec.podSelector"), age],
         ("networking.k8s.io", "servicecidrs") => {
-            vec![name, joined(shown.list("spec.cidrs").iter(), ",").into(), age]
+            vec![name, joined(row.list("spec.cidrs").iter(), ",").into(), age]
         }
         // Upstream sends the age too, although no column exists for it.
-        ("networking.k8s.io", "ipaddresses") => vec![name, parent(shown).into(), age],
+        ("networking.k8s.io", "ipaddresses") => vec![name, parent(row).into(), age],
         _ => return None,
     })
 }
 
-fn service_ports(service: &Shown<'_>) -> Value {
+fn service_ports(service: &RowContext<'_>) -> Value {
     let ports = service.list("spec.ports").iter().map(|port| {
         let (number, protocol) = (&port["port"], port["protocol"].as_str().unwrap_or_default());
         match port["nodePort"].as_i64().unwrap_or_default() {
@@ -72,7 +78,7 @@ fn service_ports(service: &Shown<'_>) -> Value {
     none_if_empty(ports.collect::<Vec<_>>().join(","))
 }
 
-fn external_address(service: &Shown<'_>) -> String {
+fn external_address(service: &RowContext<'_>) -> String {
     let given = joined(service.list("spec.externalIPs").iter(), ",");
     match service.text("spec.type") {
         "ClusterIP" | "NodePort" if given.is_empty() => "<none>".to_owned(),
@@ -87,8 +93,8 @@ fn external_address(service: &Shown<'_>) -> String {
     }
 }
 
-fn balancer_addresses(shown: &Shown<'_>) -> String {
-    let addresses: BTreeSet<&str> = shown
+fn balancer_addresses(row: &RowContext<'_>) -> String {
+    let addresses: BTreeSet<&str> = row
         .list("status.loadBalancer.ingress")
         .iter()
         .filter_map(|ingress| {
@@ -99,8 +105,8 @@ fn balancer_addresses(shown: &Shown<'_>) -> String {
     addresses.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn endpoints(shown: &Shown<'_>) -> String {
-    let subsets = shown.list("subsets");
+fn endpoints(row: &RowContext<'_>) -> String {
+    let subsets = row.list("subsets");
     if subsets.is_empty() {
         return "<none>".to_owned();
     }
@@ -133,11 +139,11 @@ fn slice_port(port: &Value) -> String {
     }
 }
 
-fn few_or_unset(all: &[String]) -> Value {
+fn first_few_or_unset(all: &[String]) -> Value {
     if all.is_empty() { "<unset>".into() } else { first_few(all, 3, ",").into() }
 }
 
-fn hosts(ingress: &Shown<'_>) -> String {
+fn hosts(ingress: &RowContext<'_>) -> String {
     let rules = ingress.list("spec.rules");
     let hosts: Vec<String> = rules
         .iter()
@@ -146,7 +152,7 @@ fn hosts(ingress: &Shown<'_>) -> String {
     if hosts.is_empty() { "*".to_owned() } else { first_few(&hosts, 3, ",") }
 }
 
-fn class_parameters(class: &Shown<'_>) -> String {
+fn class_parameters(class: &RowContext<'_>) -> String {
     let parameters = class.at("spec.parameters");
     if !parameters.is_object() {
         return "<none>".to_owned();
@@ -156,7 +162,7 @@ fn class_parameters(class: &Shown<'_>) -> String {
     format!("{}{group}/{}", part("kind").unwrap_or_default(), part("name").unwrap_or_default())
 }
 
-fn parent(address: &Shown<'_>) -> String {
+fn parent(address: &RowContext<'_>) -> String {
     let parent = address.at("spec.parentRef");
     if !parent.is_object() {
         return "<none>".to_owned();

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Shown, at, count};
+use super::{RowContext, at, count};
 
-pub(super) fn cells(pod: &Shown<'_>) -> Vec<Value> {
+pub(super) fn cells(pod: &RowContext<'_>) -> Vec<Value> {
     let state = State::of(pod);
     let restarts = match state.last_restart {
         Some(time) if state.restarts != 0 => {
@@ -25,12 +25,12 @@ pub(super) fn cells(pod: &Shown<'_>) -> Vec<Value> {
     ]
 }
 
-fn address(pod: &Shown<'_>) -> Value {
+fn address(pod: &RowContext<'_>) -> Value {
     let first = pod.list("status.podIPs").first().and_then(|address| address["ip"].as_str());
     first.filter(|address| !address.is_empty()).unwrap_or("<none>").into()
 }
 
-fn readiness_gates(pod: &Shown<'_>) -> Value {
+fn readiness_gates(pod: &RowContext<'_>) -> Value {
     let gates = pod.list("spec.readinessGates");
     if gates.is_empty() {
         return "<none>".into();
@@ -50,7 +50,7 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn of(pod: &Shown<'a>) -> Self {
+    fn of(pod: &RowContext<'a>) -> Self {
         let mut reason = pod.text("status.reason");
         if reason.is_empty() {
             reason = pod.text("status.phase");
@@ -87,8 +87,8 @@ impl<'a> State<'a> {
     }
 
     /// Evaluates the init containers. Returns whether one of them is not finished.
-    fn initialize(&mut self, pod: &Shown<'a>) -> bool {
-        for (place, status) in pod.list("status.initContainerStatuses").iter().enumerate() {
+    fn initialize(&mut self, pod: &RowContext<'a>) -> bool {
+        for (index, status) in pod.list("status.initContainerStatuses").iter().enumerate() {
             self.count_restarts(status);
             let terminated = at(status, "state.terminated");
             if terminated.is_object() && exit_code(terminated) == 0 {
@@ -104,7 +104,7 @@ impl<'a> State<'a> {
             } else if !waiting.is_empty() && waiting != "PodInitializing" {
                 format!("Init:{waiting}")
             } else {
-                format!("Init:{place}/{}", count(pod.at("spec.initContainers")))
+                format!("Init:{index}/{}", count(pod.at("spec.initContainers")))
             };
             return true;
         }
@@ -112,7 +112,7 @@ impl<'a> State<'a> {
     }
 
     /// Evaluates the containers. Of the init containers, only the restarts of sidecars still count.
-    fn run(&mut self, pod: &Shown<'a>) {
+    fn run(&mut self, pod: &RowContext<'a>) {
         (self.restarts, self.last_restart) = (0, None);
         for status in pod.list("status.initContainerStatuses").iter().filter(|status| is_sidecar(pod, status))
         {
@@ -147,7 +147,7 @@ impl<'a> State<'a> {
     }
 }
 
-fn is_sidecar(pod: &Shown<'_>, status: &Value) -> bool {
+fn is_sidecar(pod: &RowContext<'_>, status: &Value) -> bool {
     pod.list("spec.initContainers")
         .iter()
         .any(|container| container["name"] == status["name"] && container["restartPolicy"] == "Always")

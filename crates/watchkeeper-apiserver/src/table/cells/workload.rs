@@ -2,29 +2,26 @@
 
 use serde_json::Value;
 
-use super::{Shown, at, first_few, pod};
+use super::{RowContext, at, first_few, pod};
 
 #[expect(clippy::too_many_lines, reason = "a table: an arm for each kind")]
-pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<Value>> {
-    let (name, age) = (shown.name(), shown.age());
-    let [containers, images] = shown.containers("spec.template.spec.containers");
+pub(super) fn cells(group: &str, plural: &str, row: &RowContext<'_>) -> Option<Vec<Value>> {
+    let (name, age) = (row.name(), row.age());
+    let [containers, images] = row.containers("spec.template.spec.containers");
     Some(match (group, plural) {
-        ("", "pods") => pod::cells(shown),
+        ("", "pods") => pod::cells(row),
         ("", "podtemplates") => {
-            let [containers, images] = shown.containers("template.spec.containers");
-            vec![name, containers, images, shown.labels("template.metadata.labels")]
+            let [containers, images] = row.containers("template.spec.containers");
+            vec![name, containers, images, row.labels("template.metadata.labels")]
         }
         ("", "replicationcontrollers") | ("apps", "replicasets") => {
-            let selector = if group.is_empty() {
-                shown.labels("spec.selector")
-            } else {
-                shown.selector("spec.selector")
-            };
+            let selector =
+                if group.is_empty() { row.labels("spec.selector") } else { row.selector("spec.selector") };
             vec![
                 name,
-                shown.int("spec.replicas").into(),
-                shown.int("status.replicas").into(),
-                shown.int("status.readyReplicas").into(),
+                row.int("spec.replicas").into(),
+                row.int("status.replicas").into(),
+                row.int("status.readyReplicas").into(),
                 age,
                 containers,
                 images,
@@ -33,36 +30,36 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
         }
         ("apps", "deployments") => vec![
             name,
-            format!("{}/{}", shown.int("status.readyReplicas"), shown.int("spec.replicas")).into(),
-            shown.int("status.updatedReplicas").into(),
-            shown.int("status.availableReplicas").into(),
+            format!("{}/{}", row.int("status.readyReplicas"), row.int("spec.replicas")).into(),
+            row.int("status.updatedReplicas").into(),
+            row.int("status.availableReplicas").into(),
             age,
             containers,
             images,
-            super::selector(shown.at("spec.selector")).into(),
+            super::selector(row.at("spec.selector")).into(),
         ],
         ("apps", "statefulsets") => vec![
             name,
-            format!("{}/{}", shown.int("status.readyReplicas"), shown.int("spec.replicas")).into(),
+            format!("{}/{}", row.int("status.readyReplicas"), row.int("spec.replicas")).into(),
             age,
             containers,
             images,
         ],
         ("apps", "daemonsets") => vec![
             name,
-            shown.int("status.desiredNumberScheduled").into(),
-            shown.int("status.currentNumberScheduled").into(),
-            shown.int("status.numberReady").into(),
-            shown.int("status.updatedNumberScheduled").into(),
-            shown.int("status.numberAvailable").into(),
-            shown.labels("spec.template.spec.nodeSelector"),
+            row.int("status.desiredNumberScheduled").into(),
+            row.int("status.currentNumberScheduled").into(),
+            row.int("status.numberReady").into(),
+            row.int("status.updatedNumberScheduled").into(),
+            row.int("status.numberAvailable").into(),
+            row.labels("spec.template.spec.nodeSelector"),
             age,
             containers,
             images,
-            shown.selector("spec.selector"),
+            row.selector("spec.selector"),
         ],
         ("apps", "controllerrevisions") => {
-            let owners = shown.list("metadata.ownerReferences");
+            let owners = row.list("metadata.ownerReferences");
             let controller = owners.iter().find(|owner| owner["controller"] == true).map_or_else(
                 || "<none>".to_owned(),
                 |owner| {
@@ -72,58 +69,54 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
                     format!("{}/{}", format!("{}{dot}{group}", part("kind")).to_lowercase(), part("name"))
                 },
             );
-            vec![name, controller.into(), shown.int("revision").into(), age]
+            vec![name, controller.into(), row.int("revision").into(), age]
         }
         ("batch", "jobs") => vec![
             name,
-            job_status(shown).into(),
-            job_completions(shown).into(),
-            job_duration(shown).into(),
+            job_status(row).into(),
+            job_completions(row).into(),
+            job_duration(row).into(),
             age,
             containers,
             images,
-            shown.selector("spec.selector"),
+            row.selector("spec.selector"),
         ],
         ("batch", "cronjobs") => {
-            let [containers, images] = shown.containers("spec.jobTemplate.spec.template.spec.containers");
-            let suspend = match shown.at("spec.suspend") {
+            let [containers, images] = row.containers("spec.jobTemplate.spec.template.spec.containers");
+            let suspend = match row.at("spec.suspend") {
                 Value::Bool(true) => "True",
                 Value::Bool(false) => "False",
                 _ => "<unset>",
             };
-            let last = shown.at("status.lastScheduleTime").is_string();
+            let last = row.at("status.lastScheduleTime").is_string();
             vec![
                 name,
-                shown.text("spec.schedule").into(),
-                shown.or("spec.timeZone", "<none>"),
+                row.text("spec.schedule").into(),
+                row.or("spec.timeZone", "<none>"),
                 suspend.into(),
-                shown.count("status.active").into(),
-                if last { shown.since("status.lastScheduleTime").into() } else { "<none>".into() },
+                row.count("status.active").into(),
+                if last { row.since("status.lastScheduleTime").into() } else { "<none>".into() },
                 age,
                 containers,
                 images,
-                shown.selector("spec.jobTemplate.spec.selector"),
+                row.selector("spec.jobTemplate.spec.selector"),
             ]
         }
         ("autoscaling", "horizontalpodautoscalers") => {
-            let least = shown.at("spec.minReplicas");
+            let least = row.at("spec.minReplicas");
             vec![
                 name,
-                format!(
-                    "{}/{}",
-                    shown.text("spec.scaleTargetRef.kind"),
-                    shown.text("spec.scaleTargetRef.name")
-                )
-                .into(),
-                metrics(shown).into(),
+                format!("{}/{}", row.text("spec.scaleTargetRef.kind"), row.text("spec.scaleTargetRef.name"))
+                    .into(),
+                metrics(row).into(),
                 if least.is_null() { "<unset>".into() } else { least.to_string().into() },
-                shown.int("spec.maxReplicas").into(),
-                shown.int("status.currentReplicas").into(),
+                row.int("spec.maxReplicas").into(),
+                row.int("status.currentReplicas").into(),
                 age,
             ]
         }
         ("policy", "poddisruptionbudgets") => {
-            let amount = |path: &str| match shown.at(path) {
+            let amount = |path: &str| match row.at(path) {
                 Value::String(text) => text.as_str().into(),
                 Value::Null => "N/A".into(),
                 number => Value::String(number.to_string()),
@@ -132,7 +125,7 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
                 name,
                 amount("spec.minAvailable"),
                 amount("spec.maxUnavailable"),
-                shown.int("status.disruptionsAllowed").into(),
+                row.int("status.disruptionsAllowed").into(),
                 age,
             ]
         }
@@ -140,7 +133,7 @@ pub(super) fn cells(group: &str, plural: &str, shown: &Shown<'_>) -> Option<Vec<
     })
 }
 
-fn job_status(job: &Shown<'_>) -> &'static str {
+fn job_status(job: &RowContext<'_>) -> &'static str {
     if job.is_condition_true("Complete") {
         "Complete"
     } else if job.is_condition_true("Failed") {
@@ -158,7 +151,7 @@ fn job_status(job: &Shown<'_>) -> &'static str {
     }
 }
 
-fn job_completions(job: &Shown<'_>) -> String {
+fn job_completions(job: &RowContext<'_>) -> String {
     let succeeded = job.int("status.succeeded");
     match (job.at("spec.completions").as_i64(), job.int("spec.parallelism")) {
         (Some(completions), _) => format!("{succeeded}/{completions}"),
@@ -167,7 +160,7 @@ fn job_completions(job: &Shown<'_>) -> String {
     }
 }
 
-fn job_duration(job: &Shown<'_>) -> String {
+fn job_duration(job: &RowContext<'_>) -> String {
     let time = |path: &str| job.text(path).parse::<jiff::Timestamp>().ok();
     time("status.startTime").map_or_else(String::new, |start| {
         let end = time("status.completionTime").unwrap_or(job.now);
@@ -176,7 +169,7 @@ fn job_duration(job: &Shown<'_>) -> String {
 }
 
 /// Returns the metrics of an autoscaler, each as current value over target.
-fn metrics(scaler: &Shown<'_>) -> String {
+fn metrics(scaler: &RowContext<'_>) -> String {
     // Version v1 has a single metric, the utilization of the requested CPU.
     let old_target = scaler.at("spec.targetCPUUtilizationPercentage");
     if !old_target.is_null() {
@@ -191,8 +184,8 @@ fn metrics(scaler: &Shown<'_>) -> String {
     let all: Vec<String> = specs
         .iter()
         .enumerate()
-        .map(|(place, spec)| {
-            metric(spec, scaler.list("status.currentMetrics").get(place).unwrap_or(&Value::Null))
+        .map(|(index, spec)| {
+            metric(spec, scaler.list("status.currentMetrics").get(index).unwrap_or(&Value::Null))
         })
         .collect();
     first_few(&all, 2, ", ")

@@ -27,9 +27,9 @@ async fn request(guarded: &Guarded, spec: Value) -> (u16, Value) {
 }
 
 async fn token(guarded: &Guarded, spec: Value) -> String {
-    let (code, answer) = request(guarded, spec).await;
-    assert_eq!(code, 201, "{answer}");
-    answer["status"]["token"].as_str().unwrap().to_owned()
+    let (code, reply) = request(guarded, spec).await;
+    assert_eq!(code, 201, "{reply}");
+    reply["status"]["token"].as_str().unwrap().to_owned()
 }
 
 fn claims(token: &str) -> Value {
@@ -38,7 +38,7 @@ fn claims(token: &str) -> Value {
 }
 
 async fn is_accepted(guarded: &Guarded, token: &str) -> bool {
-    let (code, answer) = guarded
+    let (code, reply) = guarded
         .bearer(token)
         .call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({}))
         .await;
@@ -46,13 +46,13 @@ async fn is_accepted(guarded: &Guarded, token: &str) -> bool {
         201 => true,
         401 => {
             assert_eq!(
-                (&answer["reason"], &answer["message"]),
+                (&reply["reason"], &reply["message"]),
                 (&json!("Unauthorized"), &json!("Unauthorized"))
             );
-            assert_eq!(answer["details"], Value::Null, "a rejection gives no reason");
+            assert_eq!(reply["details"], Value::Null, "a rejection gives no reason");
             false
         }
-        _ => panic!("{code} {answer}"),
+        _ => panic!("{code} {reply}"),
     }
 }
 
@@ -62,7 +62,7 @@ async fn review(guarded: &Guarded, token: &str, audiences: &[&str]) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_issued_token_is_its_service_account_until_it_expires() {
+async fn an_issued_token_authenticates_its_service_account_until_it_expires() {
     let guarded = cluster().await;
     let token = token(&guarded, json!({"expirationSeconds": 600})).await;
     let found = claims(&token);
@@ -113,7 +113,7 @@ async fn tokens_of_deleted_and_recreated_accounts_are_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bound_token_ends_with_the_object_it_is_bound_to() {
+async fn a_bound_token_is_invalid_once_its_object_is_deleted() {
     let guarded = cluster().await;
     let admin = guarded.admin();
     admin.ok("POST", "/api/v1/nodes", json!({"metadata": {"name": "worker"}})).await;
@@ -142,7 +142,7 @@ async fn a_bound_token_ends_with_the_object_it_is_bound_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_a_pod_names_pod_and_node_and_survives_its_grace_period() {
+async fn a_pod_bound_token_names_pod_and_node_and_is_valid_during_the_grace_period() {
     let guarded = cluster().await;
     let admin = guarded.admin();
     let node = admin.ok("POST", "/api/v1/nodes", json!({"metadata": {"name": "worker"}})).await;
@@ -169,7 +169,7 @@ async fn a_token_of_a_pod_names_pod_and_node_and_survives_its_grace_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_good_only_for_its_audiences() {
+async fn a_token_is_valid_only_for_its_audiences() {
     let guarded = cluster().await;
     let vault = token(&guarded, json!({"audiences": ["vault", "proxy"]})).await;
     assert!(!is_accepted(&guarded, &vault).await, "the token is not for this server");
@@ -202,9 +202,9 @@ async fn token_requests_are_validated() {
         (bound("v1", "ConfigMap", "none"), 400, "BadRequest"),
         (bound("apps/v1", "Pod", "p"), 400, "BadRequest"),
     ] {
-        let (found, answer) = request(&guarded, spec.clone()).await;
-        assert_eq!(found, code, "{spec}: {answer}");
-        assert_eq!(answer["reason"].as_str().unwrap_or_default(), reason, "{spec}");
+        let (found, reply) = request(&guarded, spec.clone()).await;
+        assert_eq!(found, code, "{spec}: {reply}");
+        assert_eq!(reply["reason"].as_str().unwrap_or_default(), reason, "{spec}");
     }
     for (metadata, code) in [
         (json!({"name": "other"}), 422),
@@ -213,8 +213,8 @@ async fn token_requests_are_validated() {
         (json!({"name": "robot", "namespace": "default"}), 201),
     ] {
         let body = json!({"metadata": metadata, "spec": {}});
-        let (found, answer) = guarded.admin().call("POST", &format!("{ACCOUNTS}/robot/token"), body).await;
-        assert_eq!(found, code, "{metadata}: {answer}");
+        let (found, reply) = guarded.admin().call("POST", &format!("{ACCOUNTS}/robot/token"), body).await;
+        assert_eq!(found, code, "{metadata}: {reply}");
     }
     let (code, _) =
         guarded.admin().call("POST", &format!("{ACCOUNTS}/none/token"), json!({"spec": {}})).await;
@@ -222,7 +222,7 @@ async fn token_requests_are_validated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_kubelets_ask_for_lives_longer_than_it_says() {
+async fn a_token_with_the_kubelet_lifetime_gets_extended_expiration() {
     let guarded = cluster().await;
     let containers = json!([{"name": "c", "image": "i"}]);
     let pod =
@@ -315,7 +315,7 @@ async fn keys_and_issuer_are_published_to_service_accounts_and_verify_tokens() {
 }
 
 #[tokio::test]
-async fn the_published_configuration_names_the_address_that_the_server_listens_on() {
+async fn the_openid_configuration_names_the_listen_address() {
     let guarded = cluster().await;
     let endpoint = guarded.server.listen_tls(([127, 0, 0, 1], 0).into()).await.unwrap();
     let (_, configuration) = guarded.admin().get("/.well-known/openid-configuration").await;

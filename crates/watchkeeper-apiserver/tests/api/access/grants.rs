@@ -88,7 +88,7 @@ async fn a_put_that_creates_is_permitted_by_the_name_of_the_object() {
 async fn watched_rules(watch: &mut Watch, is_expected: impl Fn(&Value) -> bool) {
     let expected = async {
         loop {
-            let (_, role) = watch.next().await.expect("the watch goes on");
+            let (_, role) = watch.next().await.expect("the watch continues");
             if is_expected(&role["rules"]) {
                 return;
             }
@@ -108,7 +108,7 @@ async fn role(caller: &Caller<'_>, name: &str, labels: Value, rules: Value) {
 }
 
 #[tokio::test]
-async fn an_aggregated_role_has_the_rules_of_the_roles_it_selects() {
+async fn an_aggregated_role_contains_the_rules_of_the_roles_it_selects() {
     let guarded = Guarded::new();
     let admin = guarded.admin();
     let pods = rule(&["list"], "", "pods");
@@ -145,7 +145,7 @@ async fn an_aggregated_role_has_the_rules_of_the_roles_it_selects() {
 }
 
 #[tokio::test]
-async fn the_default_roles_gather_the_rules_that_operators_add() {
+async fn the_default_roles_aggregate_rules_added_by_operators() {
     let guarded = Guarded::new();
     let admin = guarded.admin();
     let foos = rule(&["list"], "acme.io", "foos");

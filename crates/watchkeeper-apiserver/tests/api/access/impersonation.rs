@@ -112,10 +112,10 @@ async fn impersonation_works_on_a_socket() {
          Connection: close\r\n\r\n"
     );
     socket.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-    let status: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let mut reply = String::new();
+    socket.read_to_string(&mut reply).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 403"), "{reply}");
+    let status: Value = serde_json::from_str(reply.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     assert_eq!(status["reason"], "Forbidden");
     guarded.server.shutdown().await;
 }

@@ -107,9 +107,9 @@ impl Caller<'_> {
     }
 
     pub(crate) async fn ok(&self, method: &str, path: &str, body: Value) -> Value {
-        let (code, answer) = self.call(method, path, body).await;
-        assert!((200..300).contains(&code), "{method} {path}: {answer}");
-        answer
+        let (code, reply) = self.call(method, path, body).await;
+        assert!((200..300).contains(&code), "{method} {path}: {reply}");
+        reply
     }
 
     /// Returns the user that the server authenticates this client as.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Guarded;
 
 #[tokio::test(start_paused = true)]
-async fn reviews_that_are_sent_back_carry_managed_fields() {
+async fn returned_reviews_have_managed_fields() {
     let guarded = Guarded::new();
     let admin = guarded.admin();
     let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});

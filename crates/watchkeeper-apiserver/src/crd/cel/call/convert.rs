@@ -6,14 +6,14 @@ use kube_cel::cel::Value as Library;
 
 use super::{
     super::{
-        eval::Outcome,
-        meter::{Fault, Meter, no_overload},
+        eval::EvalResult,
+        meter::{EvalError, Meter, no_overload},
         value::Value,
     },
     library,
 };
 
-pub(super) fn convert<'a>(function: &str, value: &Value<'a>, meter: &mut Meter) -> Outcome<'a> {
+pub(super) fn convert<'a>(function: &str, value: &Value<'a>, meter: &mut Meter) -> EvalResult<'a> {
     match function {
         "bool" => boolean(value),
         "bytes" => match value {
@@ -33,7 +33,7 @@ pub(super) fn convert<'a>(function: &str, value: &Value<'a>, meter: &mut Meter) 
             | ("duration", Value::Library(Library::Duration(_))) => Ok(value.clone()),
             ("timestamp", Value::Int(seconds)) => {
                 let Ok(time) = jiff::Timestamp::from_second(*seconds) else {
-                    return Fault::error("timestamp overflow");
+                    return EvalError::error("timestamp overflow");
                 };
                 library::invoke(function, false, &[Value::text(time.to_string())], meter)
             }
@@ -43,44 +43,44 @@ pub(super) fn convert<'a>(function: &str, value: &Value<'a>, meter: &mut Meter) 
     }
 }
 
-fn boolean<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn boolean<'a>(value: &Value<'a>) -> EvalResult<'a> {
     match value {
         Value::Bool(_) => Ok(value.clone()),
         Value::String(text) => match &**text {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            _ => Fault::error("type conversion error from 'string' to 'bool'"),
+            _ => EvalError::error("type conversion error from 'string' to 'bool'"),
         },
         _ => no_overload(),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a conversion to double rounds")]
-fn double<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn double<'a>(value: &Value<'a>) -> EvalResult<'a> {
     match value {
         Value::Double(_) => Ok(value.clone()),
         Value::Int(value) => Ok(Value::Double(*value as f64)),
         Value::Uint(value) => Ok(Value::Double(*value as f64)),
         Value::String(text) => match text.parse::<f64>() {
             Ok(value) => Ok(Value::Double(value)),
-            Err(_) => Fault::error("type conversion error from 'string' to 'double'"),
+            Err(_) => EvalError::error("type conversion error from 'string' to 'double'"),
         },
         _ => no_overload(),
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-fn int<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn int<'a>(value: &Value<'a>) -> EvalResult<'a> {
     match value {
         Value::Int(_) => Ok(value.clone()),
         Value::Uint(value) => {
-            i64::try_from(*value).map(Value::Int).or_else(|_| Fault::error("integer overflow"))
+            i64::try_from(*value).map(Value::Int).or_else(|_| EvalError::error("integer overflow"))
         }
         Value::Double(value) if value.abs() < 9_223_372_036_854_775_807.0 => Ok(Value::Int(*value as i64)),
-        Value::Double(_) => Fault::error("integer overflow"),
+        Value::Double(_) => EvalError::error("integer overflow"),
         Value::String(text) => match text.parse() {
             Ok(value) => Ok(Value::Int(value)),
-            Err(_) => Fault::error("type conversion error from 'string' to 'int'"),
+            Err(_) => EvalError::error("type conversion error from 'string' to 'int'"),
         },
         Value::Library(Library::Timestamp(time)) => Ok(Value::Int(time.timestamp())),
         Value::Library(Library::Duration(length)) => {
@@ -91,35 +91,35 @@ fn int<'a>(value: &Value<'a>) -> Outcome<'a> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
-fn uint<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn uint<'a>(value: &Value<'a>) -> EvalResult<'a> {
     match value {
         Value::Uint(_) => Ok(value.clone()),
         Value::Int(value) => {
-            u64::try_from(*value).map(Value::Uint).or_else(|_| Fault::error("unsigned integer overflow"))
+            u64::try_from(*value).map(Value::Uint).or_else(|_| EvalError::error("unsigned integer overflow"))
         }
         Value::Double(value) if (0.0..18_446_744_073_709_551_615.0).contains(value) => {
             Ok(Value::Uint(*value as u64))
         }
-        Value::Double(_) => Fault::error("unsigned integer overflow"),
+        Value::Double(_) => EvalError::error("unsigned integer overflow"),
         Value::String(text) => match text.parse() {
             Ok(value) => Ok(Value::Uint(value)),
-            Err(_) => Fault::error("type conversion error from 'string' to 'uint'"),
+            Err(_) => EvalError::error("type conversion error from 'string' to 'uint'"),
         },
         _ => no_overload(),
     }
 }
 
-fn string<'a>(value: &Value<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn string<'a>(value: &Value<'a>, meter: &mut Meter) -> EvalResult<'a> {
     match value {
         Value::String(_) => Ok(value.clone()),
         Value::Bytes(bytes) => {
             meter.allocate(bytes.len())?;
             match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Value::text(text.to_owned())),
-                Err(_) => Fault::error("invalid UTF-8 in bytes, cannot convert to string"),
+                Err(_) => EvalError::error("invalid UTF-8 in bytes, cannot convert to string"),
             }
         }
-        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) => Ok(Value::text(shown(value))),
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) => Ok(Value::text(display(value))),
         Value::Library(Library::Duration(length)) => {
             Ok(Value::text(seconds(length.num_nanoseconds().unwrap_or(i64::MAX))))
         }
@@ -149,7 +149,7 @@ pub(super) fn seconds(nanoseconds: i64) -> String {
 }
 
 /// Formats a scalar as text.
-pub(in super::super) fn shown(value: &Value<'_>) -> String {
+pub(in super::super) fn display(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
@@ -181,7 +181,7 @@ pub(super) fn shortest(value: f64) -> String {
 }
 
 /// Returns a quoted text with escape sequences.
-pub(super) fn quote<'a>(text: &str, meter: &mut Meter) -> Outcome<'a> {
+pub(super) fn quote<'a>(text: &str, meter: &mut Meter) -> EvalResult<'a> {
     meter.allocate(text.len().saturating_mul(2) + 2)?;
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

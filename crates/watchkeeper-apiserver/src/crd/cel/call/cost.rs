@@ -4,7 +4,7 @@ use super::{
     super::{
         ast::op,
         estimate::size::{REGEX_FACTOR, STRING_FACTOR, scale},
-        meter::{Fault, Meter},
+        meter::{EvalError, Meter},
         value::Value,
     },
     Arguments, walk,
@@ -17,8 +17,8 @@ impl Arguments<'_, '_> {
     /// Returns the cost of the call.
     ///
     /// # Errors
-    /// [`Fault::Exhausted`] if determining the sizes alone takes more work than is left.
-    pub(in super::super) fn cost(&self, meter: &mut Meter) -> Result<u64, Fault> {
+    /// [`EvalError::Exhausted`] if determining the sizes alone takes more work than is left.
+    pub(in super::super) fn cost(&self, meter: &mut Meter) -> Result<u64, EvalError> {
         for value in &self.values {
             if let Value::String(text) = value {
                 meter.read(text)?;
@@ -102,7 +102,7 @@ impl Arguments<'_, '_> {
     }
 
     /// Returns the cost of reading the first argument and everything in it.
-    fn traversal(&self, meter: &mut Meter) -> Result<u64, Fault> {
+    fn traversal(&self, meter: &mut Meter) -> Result<u64, EvalError> {
         let mut cost: u64 = 0;
         if let Some(value) = self.values.first() {
             walk(value, &mut |part| {
@@ -120,7 +120,7 @@ impl Arguments<'_, '_> {
     }
 
     /// Returns the number of characters of a joined list.
-    fn joined(&self, meter: &mut Meter) -> Result<u64, Fault> {
+    fn joined(&self, meter: &mut Meter) -> Result<u64, EvalError> {
         let Some(Value::List(list)) = self.values.first() else { return Ok(1) };
         let separator = self.values.get(1).map_or(0, Value::size);
         let mut size = separator.saturating_mul((list.len() as u64).saturating_sub(1));

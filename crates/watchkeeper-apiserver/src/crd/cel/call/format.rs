@@ -1,4 +1,4 @@
-//! `format`: a text with values in place of its verbs.
+//! The string function `format`, which replaces verbs such as `%d` by values.
 
 use std::fmt::Write as _;
 
@@ -6,17 +6,17 @@ use kube_cel::cel::Value as Library;
 
 use super::{
     super::{
-        eval::Outcome,
-        meter::{Fault, Meter},
+        eval::EvalResult,
+        meter::{EvalError, Meter},
         value::{List, Value},
     },
-    convert::{instant, seconds, shortest, shown},
+    convert::{display, instant, seconds, shortest},
 };
 
 /// The maximum number of digits after the point that a verb may request.
 const PRECISION: usize = 100;
 
-pub(super) fn format<'a>(text: &str, values: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
+pub(super) fn format<'a>(text: &str, values: &List<'a>, meter: &mut Meter) -> EvalResult<'a> {
     meter.allocate(text.len())?;
     let mut result = String::with_capacity(text.len());
     let mut used = 0;
@@ -30,10 +30,10 @@ pub(super) fn format<'a>(text: &str, values: &List<'a>, meter: &mut Meter) -> Ou
         }
         let (precision, verb) = precision(verb)?;
         let mut chars = verb.chars();
-        let Some(kind) = chars.next() else { return Fault::error("unexpected end of string") };
+        let Some(kind) = chars.next() else { return EvalError::error("unexpected end of string") };
         rest = chars.as_str();
         let Some(value) = values.get(used) else {
-            return Fault::error(format!("index {used} out of range"));
+            return EvalError::error(format!("index {used} out of range"));
         };
         used += 1;
         let formed = formed(kind, &value?, precision, meter)?;
@@ -44,13 +44,13 @@ pub(super) fn format<'a>(text: &str, values: &List<'a>, meter: &mut Meter) -> Ou
     Ok(Value::text(result))
 }
 
-fn precision(verb: &str) -> Result<(Option<usize>, &str), Fault> {
+fn precision(verb: &str) -> Result<(Option<usize>, &str), EvalError> {
     let Some(after) = verb.strip_prefix('.') else { return Ok((None, verb)) };
     let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
     let (digits, rest) = after.split_at(end);
     match digits.parse() {
         Ok(precision) if precision <= PRECISION => Ok((Some(precision), rest)),
-        _ => Fault::error(format!("error while parsing precision: {digits}")),
+        _ => EvalError::error(format!("error while parsing precision: {digits}")),
     }
 }
 
@@ -59,9 +59,9 @@ fn formed(
     value: &Value<'_>,
     precision: Option<usize>,
     meter: &mut Meter,
-) -> Result<String, Fault> {
+) -> Result<String, EvalError> {
     let wrong =
-        || Fault::error(format!("error during formatting: %{kind} cannot format {}", value.type_name()));
+        || EvalError::error(format!("error during formatting: %{kind} cannot format {}", value.type_name()));
     match kind {
         's' => {
             let mut text = String::new();
@@ -106,7 +106,7 @@ fn formed(
             };
             Ok(if kind == 'X' { lower.to_uppercase() } else { lower })
         }
-        _ => Fault::error(format!("unrecognized formatting clause \"{kind}\"")),
+        _ => EvalError::error(format!("unrecognized formatting clause \"{kind}\"")),
     }
 }
 
@@ -125,7 +125,7 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-fn hex(bytes: &[u8], meter: &mut Meter) -> Result<String, Fault> {
+fn hex(bytes: &[u8], meter: &mut Meter) -> Result<String, EvalError> {
     meter.allocate(bytes.len().saturating_mul(2))?;
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -135,7 +135,7 @@ fn hex(bytes: &[u8], meter: &mut Meter) -> Result<String, Fault> {
 }
 
 /// Writes a value in the format of `%s`.
-fn spell(value: &Value<'_>, text: &mut String, meter: &mut Meter) -> Result<(), Fault> {
+fn spell(value: &Value<'_>, text: &mut String, meter: &mut Meter) -> Result<(), EvalError> {
     meter.work(4)?;
     match value {
         Value::String(part) => {
@@ -175,7 +175,7 @@ fn spell(value: &Value<'_>, text: &mut String, meter: &mut Meter) -> Result<(), 
             text.push_str(&seconds(length.num_nanoseconds().unwrap_or(i64::MAX)));
         }
         Value::Library(Library::Timestamp(_)) => text.push_str(&instant(value)),
-        other => text.push_str(&shown(other)),
+        other => text.push_str(&display(other)),
     }
     Ok(())
 }

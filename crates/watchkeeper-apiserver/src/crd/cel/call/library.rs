@@ -16,8 +16,8 @@ use kube_cel::{
 
 use super::{
     super::{
-        eval::Outcome,
-        meter::{Fault, Meter, no_overload},
+        eval::EvalResult,
+        meter::{EvalError, Meter, no_overload},
         value::{Key, Value},
     },
     Arguments, Entries, owned, owned_map,
@@ -32,11 +32,11 @@ thread_local! {
 const NAMES: [&str; 4] = ["a0", "a1", "a2", "a3"];
 
 /// Calls a library function.
-pub(super) fn call<'a>(args: &Arguments<'_, 'a>, meter: &mut Meter) -> Outcome<'a> {
+pub(super) fn call<'a>(args: &Arguments<'_, 'a>, meter: &mut Meter) -> EvalResult<'a> {
     let result = invoke(args.function, args.is_member, &args.values, meter);
     // The library drops the optional around these results.
     match (args.function, result) {
-        ("format.named", Err(Fault::Error(_))) => Ok(Value::Optional(None)),
+        ("format.named", Err(EvalError::Error(_))) => Ok(Value::Optional(None)),
         ("format.named" | "validate", Ok(value)) if !matches!(value, Value::Optional(_)) => {
             Ok(Value::some(value))
         }
@@ -50,7 +50,7 @@ pub(super) fn operator<'a>(
     left: &Value<'a>,
     right: &Value<'a>,
     meter: &mut Meter,
-) -> Outcome<'a> {
+) -> EvalResult<'a> {
     invoke(name, false, &[left.clone(), right.clone()], meter)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn invoke<'a>(
     is_member: bool,
     values: &[Value<'a>],
     meter: &mut Meter,
-) -> Outcome<'a> {
+) -> EvalResult<'a> {
     meter.work(2_000)?;
     let mut given = Vec::with_capacity(values.len());
     for value in values {
@@ -96,13 +96,13 @@ pub(super) fn invoke<'a>(
     });
     match result {
         Ok(Ok(value)) => own(value, meter),
-        Ok(Err(error)) => Fault::error(error.to_string()),
-        Err(_) => Fault::error("internal error"),
+        Ok(Err(error)) => EvalError::error(error.to_string()),
+        Err(_) => EvalError::error("internal error"),
     }
 }
 
 /// Converts a result of the library.
-fn own<'a>(value: Library, meter: &mut Meter) -> Outcome<'a> {
+fn own<'a>(value: Library, meter: &mut Meter) -> EvalResult<'a> {
     Ok(match value {
         Library::Null => Value::Null,
         Library::Bool(value) => Value::Bool(value),

@@ -5,15 +5,15 @@ use std::cmp::Ordering;
 use super::{
     super::{
         ast::op,
-        eval::Outcome,
-        meter::{Fault, Meter, no_overload},
+        eval::EvalResult,
+        meter::{EvalError, Meter, no_overload},
         value::{List, Value},
     },
     convert, operators, owned,
 };
 
 /// Calls a function on lists. Returns `None` if there is no function with this name.
-pub(super) fn call<'a>(name: &str, values: &[Value<'a>], meter: &mut Meter) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(name: &str, values: &[Value<'a>], meter: &mut Meter) -> Option<EvalResult<'a>> {
     Some(match (name, values) {
         ("lists.range", [Value::Int(count)]) => range(*count, meter),
         ("strings.quote", [Value::String(text)]) => convert::quote(text, meter),
@@ -23,8 +23,8 @@ pub(super) fn call<'a>(name: &str, values: &[Value<'a>], meter: &mut Meter) -> O
             ("sum", []) => sum(list, meter),
             ("max", []) => extreme(list, Ordering::Greater, "max", meter),
             ("min", []) => extreme(list, Ordering::Less, "min", meter),
-            ("indexOf", [wanted]) => index_of(list, wanted, false, meter),
-            ("lastIndexOf", [wanted]) => index_of(list, wanted, true, meter),
+            ("indexOf", [required]) => index_of(list, required, false, meter),
+            ("lastIndexOf", [required]) => index_of(list, required, true, meter),
             ("first", []) => list.get(0).transpose().map(optional),
             ("last", []) => {
                 let last = list.len().checked_sub(1).and_then(|last| list.get(last));
@@ -59,24 +59,24 @@ fn optional(value: Option<Value<'_>>) -> Value<'_> {
     Value::Optional(value.map(std::sync::Arc::new))
 }
 
-fn all<'a>(list: &List<'a>, meter: &mut Meter) -> Result<Vec<Value<'a>>, Fault> {
+fn all<'a>(list: &List<'a>, meter: &mut Meter) -> Result<Vec<Value<'a>>, EvalError> {
     meter.allocate_values(list.len())?;
     list.iter().collect()
 }
 
-fn range<'a>(count: i64, meter: &mut Meter) -> Outcome<'a> {
+fn range<'a>(count: i64, meter: &mut Meter) -> EvalResult<'a> {
     const MOST: i64 = 10_000_000;
     if count < 0 {
-        return Fault::error(format!("lists.range: size must be non-negative, got {count}"));
+        return EvalError::error(format!("lists.range: size must be non-negative, got {count}"));
     }
     if count > MOST {
-        return Fault::error(format!("lists.range: size {count} exceeds maximum allowed ({MOST})"));
+        return EvalError::error(format!("lists.range: size {count} exceeds maximum allowed ({MOST})"));
     }
     meter.allocate_values(usize::try_from(count).unwrap_or(usize::MAX))?;
     Ok(Value::List(owned((0..count).map(Value::Int).collect())))
 }
 
-fn is_sorted(list: &List<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn is_sorted(list: &List<'_>, meter: &mut Meter) -> Result<bool, EvalError> {
     let mut previous: Option<Value<'_>> = None;
     for item in list.iter() {
         let item = item?;
@@ -90,7 +90,7 @@ fn is_sorted(list: &List<'_>, meter: &mut Meter) -> Result<bool, Fault> {
     Ok(true)
 }
 
-fn sum<'a>(list: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn sum<'a>(list: &List<'a>, meter: &mut Meter) -> EvalResult<'a> {
     let mut total: Option<Value<'a>> = None;
     for item in list.iter() {
         let item = item?;
@@ -102,22 +102,22 @@ fn sum<'a>(list: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
     Ok(total.unwrap_or(Value::Int(0)))
 }
 
-fn extreme<'a>(list: &List<'a>, wanted: Ordering, name: &str, meter: &mut Meter) -> Outcome<'a> {
+fn extreme<'a>(list: &List<'a>, required: Ordering, name: &str, meter: &mut Meter) -> EvalResult<'a> {
     let mut best: Option<Value<'a>> = None;
     for item in list.iter() {
         let item = item?;
         best = Some(match best {
-            Some(best) if operators::compare(&item, &best, meter)? != Some(wanted) => best,
+            Some(best) if operators::compare(&item, &best, meter)? != Some(required) => best,
             _ => item,
         });
     }
-    best.map_or_else(|| Fault::error(format!("{name} called on empty list")), Ok)
+    best.map_or_else(|| EvalError::error(format!("{name} called on empty list")), Ok)
 }
 
-fn index_of<'a>(list: &List<'a>, wanted: &Value<'a>, is_last: bool, meter: &mut Meter) -> Outcome<'a> {
+fn index_of<'a>(list: &List<'a>, required: &Value<'a>, is_last: bool, meter: &mut Meter) -> EvalResult<'a> {
     let mut found = -1;
     for (index, item) in (0..).zip(list.iter()) {
-        if operators::equal(&item?, wanted, meter)? {
+        if operators::equal(&item?, required, meter)? {
             found = index;
             if !is_last {
                 break;
@@ -127,7 +127,7 @@ fn index_of<'a>(list: &List<'a>, wanted: &Value<'a>, is_last: bool, meter: &mut 
     Ok(Value::Int(found))
 }
 
-fn join<'a>(list: &List<'a>, separator: &str, meter: &mut Meter) -> Outcome<'a> {
+fn join<'a>(list: &List<'a>, separator: &str, meter: &mut Meter) -> EvalResult<'a> {
     let mut text = String::new();
     for (index, item) in list.iter().enumerate() {
         let Value::String(part) = item? else { return no_overload() };
@@ -140,8 +140,8 @@ fn join<'a>(list: &List<'a>, separator: &str, meter: &mut Meter) -> Outcome<'a> 
     Ok(Value::text(text))
 }
 
-fn slice<'a>(list: &List<'a>, start: i64, end: i64, meter: &mut Meter) -> Outcome<'a> {
-    let fail = |why: &str| Fault::error(format!("cannot slice({start}, {end}), {why}"));
+fn slice<'a>(list: &List<'a>, start: i64, end: i64, meter: &mut Meter) -> EvalResult<'a> {
+    let fail = |why: &str| EvalError::error(format!("cannot slice({start}, {end}), {why}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return fail("negative indexes not supported");
     };
@@ -156,9 +156,9 @@ fn slice<'a>(list: &List<'a>, start: i64, end: i64, meter: &mut Meter) -> Outcom
     Ok(Value::List(owned(items?)))
 }
 
-fn flattened<'a>(list: &List<'a>, depth: i64, meter: &mut Meter) -> Outcome<'a> {
+fn flattened<'a>(list: &List<'a>, depth: i64, meter: &mut Meter) -> EvalResult<'a> {
     if depth < 0 {
-        return Fault::error("level must be non-negative");
+        return EvalError::error("level must be non-negative");
     }
     let mut items = Vec::new();
     flatten(list, depth, &mut items, meter)?;
@@ -170,7 +170,7 @@ fn flatten<'a>(
     depth: i64,
     items: &mut Vec<Value<'a>>,
     meter: &mut Meter,
-) -> Result<(), Fault> {
+) -> Result<(), EvalError> {
     for item in list.iter() {
         match item? {
             Value::List(inner) if depth > 0 => flatten(&inner, depth - 1, items, meter)?,
@@ -183,7 +183,7 @@ fn flatten<'a>(
     Ok(())
 }
 
-fn distinct<'a>(list: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn distinct<'a>(list: &List<'a>, meter: &mut Meter) -> EvalResult<'a> {
     let mut items: Vec<Value<'a>> = Vec::new();
     meter.allocate_values(list.len())?;
     for item in list.iter() {
@@ -195,18 +195,18 @@ fn distinct<'a>(list: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
     Ok(Value::List(owned(items)))
 }
 
-fn contains(items: &[Value<'_>], wanted: &Value<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn contains(items: &[Value<'_>], required: &Value<'_>, meter: &mut Meter) -> Result<bool, EvalError> {
     for item in items {
-        if operators::equal(item, wanted, meter)? {
+        if operators::equal(item, required, meter)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn contains_all(list: &List<'_>, wanted: &List<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn contains_all(list: &List<'_>, required: &List<'_>, meter: &mut Meter) -> Result<bool, EvalError> {
     let items = all(list, meter)?;
-    for item in wanted.iter() {
+    for item in required.iter() {
         if !contains(&items, &item?, meter)? {
             return Ok(false);
         }
@@ -214,7 +214,7 @@ fn contains_all(list: &List<'_>, wanted: &List<'_>, meter: &mut Meter) -> Result
     Ok(true)
 }
 
-fn intersects(list: &List<'_>, other: &List<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn intersects(list: &List<'_>, other: &List<'_>, meter: &mut Meter) -> Result<bool, EvalError> {
     let items = all(list, meter)?;
     for item in other.iter() {
         if contains(&items, &item?, meter)? {
@@ -225,16 +225,16 @@ fn intersects(list: &List<'_>, other: &List<'_>, meter: &mut Meter) -> Result<bo
 }
 
 /// Sorts a list by keys, one for each item.
-fn sorted<'a>(list: &List<'a>, keys: &[Value<'a>], meter: &mut Meter) -> Outcome<'a> {
+fn sorted<'a>(list: &List<'a>, keys: &[Value<'a>], meter: &mut Meter) -> EvalResult<'a> {
     if keys.len() != list.len() {
-        return Fault::error(
+        return EvalError::error(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list",
         );
     }
     if let Some(first) = keys.first()
         && keys.iter().any(|key| key.type_name() != first.type_name())
     {
-        return Fault::error("list elements must have the same type");
+        return EvalError::error("list elements must have the same type");
     }
     // Sorting needs a total order that cannot fail, so the comparisons are charged beforehand.
     let mut bytes: u64 = 0;

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use super::{
     ast::op,
-    eval::{Evaluator, Outcome},
-    meter::{Fault, no_overload},
+    eval::{EvalResult, Evaluator},
+    meter::{EvalError, no_overload},
     value::{List, Map, Value},
 };
 
-pub(super) use self::{convert::shown, operators::equal};
+pub(super) use self::{convert::display, operators::equal};
 
 /// The arguments of a call, starting with the receiver of a member call.
 pub(super) struct Arguments<'f, 'a> {
@@ -60,7 +60,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
 }
 
 /// Calls a function. The caller charges its cost before.
-pub(super) fn call<'a>(evaluator: &mut Evaluator<'a, '_>, args: &Arguments<'_, 'a>) -> Outcome<'a> {
+pub(super) fn call<'a>(evaluator: &mut Evaluator<'a, '_>, args: &Arguments<'_, 'a>) -> EvalResult<'a> {
     let meter = &mut *evaluator.meter;
     match (args.function, args.values.as_slice()) {
         (op::NOT, [Value::Bool(value)]) => Ok(Value::Bool(!value)),
@@ -119,7 +119,7 @@ pub(super) fn call<'a>(evaluator: &mut Evaluator<'a, '_>, args: &Arguments<'_, '
     }
 }
 
-fn optional<'a>(name: &str, values: &[Value<'a>], meter: &mut super::meter::Meter) -> Outcome<'a> {
+fn optional<'a>(name: &str, values: &[Value<'a>], meter: &mut super::meter::Meter) -> EvalResult<'a> {
     match (name, values) {
         ("optional.none", []) => Ok(Value::Optional(None)),
         ("optional.of", [value]) => Ok(Value::some(value.clone())),
@@ -140,7 +140,7 @@ fn optional<'a>(name: &str, values: &[Value<'a>], meter: &mut super::meter::Mete
             Ok(if is_zero { Value::Optional(None) } else { Value::some(value.clone()) })
         }
         ("value", [Value::Optional(Some(value))]) => Ok((**value).clone()),
-        ("value", [Value::Optional(None)]) => Fault::error("optional.none() dereference"),
+        ("value", [Value::Optional(None)]) => EvalError::error("optional.none() dereference"),
         ("hasValue", [Value::Optional(value)]) => Ok(Value::Bool(value.is_some())),
         ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => {
             meter.allocate_values(list.len())?;
@@ -159,7 +159,10 @@ fn optional<'a>(name: &str, values: &[Value<'a>], meter: &mut super::meter::Mete
 }
 
 /// Calls `visit` with a value and all values in it, depth first.
-fn walk<'a>(value: &Value<'a>, visit: &mut dyn FnMut(&Value<'a>) -> Result<(), Fault>) -> Result<(), Fault> {
+fn walk<'a>(
+    value: &Value<'a>,
+    visit: &mut dyn FnMut(&Value<'a>) -> Result<(), EvalError>,
+) -> Result<(), EvalError> {
     match value {
         Value::List(list) => list.iter().try_for_each(|item| walk(&item?, visit)),
         Value::Map(map) => map.keys().iter().try_for_each(|key| {

@@ -11,14 +11,14 @@ use super::{
     super::{
         super::structural::ListType,
         ast::op,
-        eval::Outcome,
-        meter::{Fault, Meter, no_overload},
+        eval::EvalResult,
+        meter::{EvalError, Meter, no_overload},
         value::{List, Map, Value},
     },
     library,
 };
 
-pub(super) fn negate<'a>(value: &Value<'a>) -> Outcome<'a> {
+pub(super) fn negate<'a>(value: &Value<'a>) -> EvalResult<'a> {
     match value {
         Value::Int(value) => value.checked_neg().map(Value::Int).map_or_else(overflow, Ok),
         Value::Double(value) => Ok(Value::Double(-value)),
@@ -26,8 +26,8 @@ pub(super) fn negate<'a>(value: &Value<'a>) -> Outcome<'a> {
     }
 }
 
-fn overflow<'a>() -> Outcome<'a> {
-    Fault::error("integer overflow")
+fn overflow<'a>() -> EvalResult<'a> {
+    EvalError::error("integer overflow")
 }
 
 pub(super) fn arithmetic<'a>(
@@ -35,16 +35,16 @@ pub(super) fn arithmetic<'a>(
     left: &Value<'a>,
     right: &Value<'a>,
     meter: &mut Meter,
-) -> Outcome<'a> {
+) -> EvalResult<'a> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => {
             let result = match function {
                 op::ADD => a.checked_add(*b),
                 op::SUBTRACT => a.checked_sub(*b),
                 op::MULTIPLY => a.checked_mul(*b),
-                op::DIVIDE if *b == 0 => return Fault::error("division by zero"),
+                op::DIVIDE if *b == 0 => return EvalError::error("division by zero"),
                 op::DIVIDE => a.checked_div(*b),
-                _ if *b == 0 => return Fault::error("modulus by zero"),
+                _ if *b == 0 => return EvalError::error("modulus by zero"),
                 _ => a.checked_rem(*b),
             };
             result.map(Value::Int).map_or_else(overflow, Ok)
@@ -54,12 +54,12 @@ pub(super) fn arithmetic<'a>(
                 op::ADD => a.checked_add(*b),
                 op::SUBTRACT => a.checked_sub(*b),
                 op::MULTIPLY => a.checked_mul(*b),
-                op::DIVIDE if *b == 0 => return Fault::error("division by zero"),
+                op::DIVIDE if *b == 0 => return EvalError::error("division by zero"),
                 op::DIVIDE => a.checked_div(*b),
-                _ if *b == 0 => return Fault::error("modulus by zero"),
+                _ if *b == 0 => return EvalError::error("modulus by zero"),
                 _ => a.checked_rem(*b),
             };
-            result.map(Value::Uint).map_or_else(|| Fault::error("unsigned integer overflow"), Ok)
+            result.map(Value::Uint).map_or_else(|| EvalError::error("unsigned integer overflow"), Ok)
         }
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(match function {
             op::ADD => a + b,
@@ -83,7 +83,7 @@ pub(super) fn arithmetic<'a>(
 }
 
 /// Concatenates lists. Lists that are sets or maps keep one item of each identity.
-fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> EvalResult<'a> {
     meter.allocate_values(left.len() + right.len())?;
     let mut items = left.iter().collect::<Result<Vec<_>, _>>()?;
     let identities = match (left, right) {
@@ -98,11 +98,11 @@ fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Outc
         }
         return Ok(Value::list(items));
     };
-    let places: BTreeMap<&str, usize> =
-        mine.iter().enumerate().map(|(place, identity)| (identity.as_str(), place)).collect();
+    let indexes: BTreeMap<&str, usize> =
+        mine.iter().enumerate().map(|(index, identity)| (identity.as_str(), index)).collect();
     for (identity, item) in theirs.iter().zip(right.iter()) {
         let item = item?;
-        match places.get(identity.as_str()).and_then(|place| items.get_mut(*place)) {
+        match indexes.get(identity.as_str()).and_then(|index| items.get_mut(*index)) {
             Some(slot) => *slot = item,
             None => items.push(item),
         }
@@ -111,7 +111,7 @@ fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Outc
 }
 
 /// Returns the identities of the items of a set or map. `None` for other lists.
-fn identities(items: &[Json], kind: &ListType, meter: &mut Meter) -> Result<Option<Vec<String>>, Fault> {
+fn identities(items: &[Json], kind: &ListType, meter: &mut Meter) -> Result<Option<Vec<String>>, EvalError> {
     let identity = |item: &Json| match kind {
         ListType::Atomic => String::new(),
         ListType::Set => item.to_string(),
@@ -133,7 +133,11 @@ fn identities(items: &[Json], kind: &ListType, meter: &mut Meter) -> Result<Opti
     Ok(Some(found))
 }
 
-pub(in super::super) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+pub(in super::super) fn equal(
+    left: &Value<'_>,
+    right: &Value<'_>,
+    meter: &mut Meter,
+) -> Result<bool, EvalError> {
     meter.work(1)?;
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
@@ -164,7 +168,7 @@ pub(in super::super) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut M
     })
 }
 
-fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, EvalError> {
     if a.len() != b.len() {
         return Ok(false);
     }
@@ -175,10 +179,10 @@ fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, Fa
         if matches!(kind, ListType::Set) {
             return Ok(left.into_iter().collect::<BTreeSet<_>>() == right.into_iter().collect());
         }
-        let places: BTreeMap<String, usize> =
-            right.into_iter().enumerate().map(|(place, identity)| (identity, place)).collect();
+        let indexes: BTreeMap<String, usize> =
+            right.into_iter().enumerate().map(|(index, identity)| (identity, index)).collect();
         for (identity, item) in left.iter().zip(a.iter()) {
-            let Some(other) = places.get(identity).and_then(|place| b.get(*place)) else { return Ok(false) };
+            let Some(other) = indexes.get(identity).and_then(|index| b.get(*index)) else { return Ok(false) };
             if !equal(&item?, &other?, meter)? {
                 return Ok(false);
             }
@@ -193,7 +197,7 @@ fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, Fa
     Ok(true)
 }
 
-fn equal_maps(a: &Map<'_>, b: &Map<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn equal_maps(a: &Map<'_>, b: &Map<'_>, meter: &mut Meter) -> Result<bool, EvalError> {
     if a.len() != b.len() {
         return Ok(false);
     }
@@ -223,7 +227,7 @@ fn equal_maps(a: &Map<'_>, b: &Map<'_>, meter: &mut Meter) -> Result<bool, Fault
     Ok(true)
 }
 
-fn equal_json(a: &Json, b: &Json, meter: &mut Meter) -> Result<bool, Fault> {
+fn equal_json(a: &Json, b: &Json, meter: &mut Meter) -> Result<bool, EvalError> {
     meter.work(2)?;
     match (a, b) {
         (Json::Array(a), Json::Array(b)) => {
@@ -266,7 +270,7 @@ pub(super) fn compare(
     left: &Value<'_>,
     right: &Value<'_>,
     meter: &mut Meter,
-) -> Result<Option<Ordering>, Fault> {
+) -> Result<Option<Ordering>, EvalError> {
     Ok(match (left, right) {
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),

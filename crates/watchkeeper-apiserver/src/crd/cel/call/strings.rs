@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        eval::{Evaluator, Outcome},
-        meter::{Fault, Meter, no_overload},
+        eval::{EvalResult, Evaluator},
+        meter::{EvalError, Meter, no_overload},
         value::{Text, Value},
     },
     owned,
@@ -15,7 +15,7 @@ pub(super) fn call<'a>(
     name: &str,
     text: &Text<'a>,
     rest: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+) -> Option<EvalResult<'a>> {
     let patterns = evaluator.patterns;
     let meter = &mut *evaluator.meter;
     Some(match (name, rest) {
@@ -71,17 +71,17 @@ pub(super) fn call<'a>(
     })
 }
 
-fn search(text: &str, part: &str, meter: &mut Meter) -> Result<(), Fault> {
+fn search(text: &str, part: &str, meter: &mut Meter) -> Result<(), EvalError> {
     meter.read(text)?;
     meter.read(part)
 }
 
-fn transform<'a>(text: &str, change: fn(&str) -> String, meter: &mut Meter) -> Outcome<'a> {
+fn transform<'a>(text: &str, change: fn(&str) -> String, meter: &mut Meter) -> EvalResult<'a> {
     meter.allocate(text.len())?;
     Ok(Value::text(change(text)))
 }
 
-fn pieces<'a, 't>(found: impl Iterator<Item = &'t str>, meter: &mut Meter) -> Outcome<'a> {
+fn pieces<'a, 't>(found: impl Iterator<Item = &'t str>, meter: &mut Meter) -> EvalResult<'a> {
     let mut items = Vec::new();
     for piece in found {
         meter.allocate(piece.len())?;
@@ -97,11 +97,11 @@ fn position(text: &str, characters: i64) -> Option<usize> {
     text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len())).nth(characters)
 }
 
-fn out_of_range<'a>(at: i64) -> Outcome<'a> {
-    Fault::error(format!("index out of range: {at}"))
+fn out_of_range<'a>(at: i64) -> EvalResult<'a> {
+    EvalError::error(format!("index out of range: {at}"))
 }
 
-fn char_at<'a>(text: &str, at: i64, meter: &mut Meter) -> Outcome<'a> {
+fn char_at<'a>(text: &str, at: i64, meter: &mut Meter) -> EvalResult<'a> {
     meter.read(text)?;
     match position(text, at) {
         Some(start) => {
@@ -112,14 +112,14 @@ fn char_at<'a>(text: &str, at: i64, meter: &mut Meter) -> Outcome<'a> {
     }
 }
 
-fn substring<'a>(text: &str, start: i64, end: Option<i64>, meter: &mut Meter) -> Outcome<'a> {
+fn substring<'a>(text: &str, start: i64, end: Option<i64>, meter: &mut Meter) -> EvalResult<'a> {
     meter.read(text)?;
     let Some(from) = position(text, start) else { return out_of_range(start) };
     let to = match end {
         None => text.len(),
         Some(end) => match position(text, end) {
             Some(_) if start > end => {
-                return Fault::error(format!("invalid substring range. start: {start}, end: {end}"));
+                return EvalError::error(format!("invalid substring range. start: {start}, end: {end}"));
             }
             Some(to) => to,
             None => return out_of_range(end),
@@ -136,7 +136,7 @@ fn index_of<'a>(
     offset: Option<i64>,
     is_last: bool,
     meter: &mut Meter,
-) -> Outcome<'a> {
+) -> EvalResult<'a> {
     search(text, part, meter)?;
     let from = match offset {
         Some(offset) => match position(text, offset) {
@@ -158,7 +158,7 @@ fn index_of<'a>(
     Ok(Value::Int(count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX))))
 }
 
-fn replace<'a>(text: &str, from: &str, to: &str, most: usize, meter: &mut Meter) -> Outcome<'a> {
+fn replace<'a>(text: &str, from: &str, to: &str, most: usize, meter: &mut Meter) -> EvalResult<'a> {
     search(text, from, meter)?;
     let count = if from.is_empty() { text.chars().count() + 1 } else { text.matches(from).count() };
     let count = count.min(most);
@@ -166,7 +166,7 @@ fn replace<'a>(text: &str, from: &str, to: &str, most: usize, meter: &mut Meter)
     Ok(Value::text(text.replacen(from, to, count)))
 }
 
-fn split<'a>(text: &str, separator: &str, limit: i64, meter: &mut Meter) -> Outcome<'a> {
+fn split<'a>(text: &str, separator: &str, limit: i64, meter: &mut Meter) -> EvalResult<'a> {
     search(text, separator, meter)?;
     if limit == 0 {
         return Ok(Value::List(owned(Vec::new())));

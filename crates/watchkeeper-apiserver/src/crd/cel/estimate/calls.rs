@@ -1,21 +1,21 @@
 //! The estimated costs of function calls.
 
 use super::{
-    super::types::Type,
+    super::types::CelType,
     CallCost, Estimator, Node, ONE,
-    size::{REGEX_FACTOR, Range, STRING_FACTOR},
+    size::{CostRange, REGEX_FACTOR, STRING_FACTOR},
     union,
 };
 
 /// The length that Kubernetes assumes for the regular expression of a named format.
 const FORMAT_REGEX: f64 = 128.0;
 
-fn sum(costs: &[Range]) -> Range {
-    costs.iter().fold(Range::ZERO, |sum, cost| sum.add(*cost))
+fn sum(costs: &[CostRange]) -> CostRange {
+    costs.iter().fold(CostRange::ZERO, |sum, cost| sum.add(*cost))
 }
 
-fn known(node: &Node<'_>) -> Range {
-    node.size.unwrap_or(Range::UNKNOWN)
+fn known(node: &Node<'_>) -> CostRange {
+    node.size.unwrap_or(CostRange::UNKNOWN)
 }
 
 impl Estimator<'_> {
@@ -26,7 +26,7 @@ impl Estimator<'_> {
         overload: &str,
         target: Option<&Node<'_>>,
         args: &[Node<'_>],
-        costs: &[Range],
+        costs: &[CostRange],
     ) -> CallCost {
         let found = match self.list_library(overload, target, args) {
             Some(found) => Some(found),
@@ -38,16 +38,18 @@ impl Estimator<'_> {
         self.standard(id, overload, target, args, costs)
     }
 
-    fn size_of(&self, node: &Node<'_>) -> Range {
-        node.size.or_else(|| self.size_at(&node.path)).unwrap_or(Range::UNKNOWN)
+    fn size_of(&self, node: &Node<'_>) -> CostRange {
+        node.size.or_else(|| self.size_at(&node.path)).unwrap_or(CostRange::UNKNOWN)
     }
 
     /// Returns the size of the items of a list, and whether they are strings or bytes.
-    fn item_size(&self, list: &Node<'_>) -> Option<(Range, bool)> {
-        let (Type::List(item) | Type::Map(item, _) | Type::Optional(item)) = list.ty else { return None };
+    fn item_size(&self, list: &Node<'_>) -> Option<(CostRange, bool)> {
+        let (CelType::List(item) | CelType::Map(item, _) | CelType::Optional(item)) = list.ty else {
+            return None;
+        };
         let path = if list.path.is_empty() { list.path.clone() } else { list.path.append(&self.items) };
-        let size = self.size_at(&path).unwrap_or(Range::UNKNOWN);
-        Some((size, matches!(**item, Type::String | Type::Bytes)))
+        let size = self.size_at(&path).unwrap_or(CostRange::UNKNOWN);
+        Some((size, matches!(**item, CelType::String | CelType::Bytes)))
     }
 
     /// Returns the costs of cel-go's extended lists and sets.
@@ -55,8 +57,9 @@ impl Estimator<'_> {
         let number = |node: &Node<'_>, default: u64| {
             node.number.and_then(|number| u64::try_from(number).ok()).unwrap_or(default)
         };
-        let allocating =
-            |factor: f64, size: Range| CallCost::sized(size.scale(factor).add(Range::fixed(1 + 10)), size);
+        let allocating = |factor: f64, size: CostRange| {
+            CallCost::sized(size.scale(factor).add(CostRange::fixed(1 + 10)), size)
+        };
         let sorted = |node: &Node<'_>| {
             let factor = if overload.starts_with("list_string_") || overload.starts_with("list_bytes_") {
                 2.0 + STRING_FACTOR
@@ -77,9 +80,9 @@ impl Estimator<'_> {
             }
             ("list_slice", Some(list), [start, end]) => {
                 let (start, end) = (number(start, 0), number(end, self.size_of(list).max));
-                allocating(1.0, Range::fixed(end.wrapping_sub(start)))
+                allocating(1.0, CostRange::fixed(end.wrapping_sub(start)))
             }
-            ("lists_range", None, [count]) => allocating(1.0, Range::fixed(number(count, u64::MAX))),
+            ("lists_range", None, [count]) => allocating(1.0, CostRange::fixed(number(count, u64::MAX))),
             ("list_reverse" | "list_flatten", Some(list), []) => allocating(1.0, self.size_of(list)),
             ("list_flatten_int", Some(list), [depth]) => {
                 #[expect(
@@ -133,13 +136,14 @@ impl Estimator<'_> {
             ("split", Some(text), _) => {
                 let size = self.size_of(text);
                 let most = args.get(1).and_then(|limit| limit.number).map_or(size.max, i64::cast_unsigned);
-                CallCost::sized(size.scale(2.0 * STRING_FACTOR), Range { min: 0, max: most })
+                CallCost::sized(size.scale(2.0 * STRING_FACTOR), CostRange { min: 0, max: most })
             }
             ("join", Some(list), _) => {
                 let count = self.size_of(list);
-                let mut size = self.item_size(list).map_or(Range::ZERO, |(item, _)| count.multiply(item));
+                let mut size = self.item_size(list).map_or(CostRange::ZERO, |(item, _)| count.multiply(item));
                 if let Some(separator) = args.first() {
-                    let gaps = Range { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };
+                    let gaps =
+                        CostRange { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };
                     size = size.add(self.size_of(separator).multiply(gaps));
                 }
                 CallCost::sized(size.scale(STRING_FACTOR), size)
@@ -148,7 +152,7 @@ impl Estimator<'_> {
                 let size = self.size_of(text);
                 let cost =
                     size.add(ONE).scale(STRING_FACTOR).multiply(self.size_of(pattern).scale(REGEX_FACTOR));
-                CallCost::sized(cost, Range { min: 0, max: size.max })
+                CallCost::sized(cost, CostRange { min: 0, max: size.max })
             }
             (
                 "cidr" | "ip" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver",
@@ -157,7 +161,7 @@ impl Estimator<'_> {
             ) => CallCost::new(read(text)),
             ("ip.isCanonical", _, [text, ..]) => CallCost::new(self.size_of(text).scale(2.0 * STRING_FACTOR)),
             ("containsIP" | "containsCIDR", _, [other, ..]) => {
-                let address = Range { min: 4, max: 16 };
+                let address = CostRange { min: 4, max: 16 };
                 let mut cost = address.add(address).scale(STRING_FACTOR);
                 if function == "containsCIDR" {
                     cost = cost.add(address.scale(STRING_FACTOR)).add(ONE);
@@ -169,11 +173,11 @@ impl Estimator<'_> {
             }
             ("validate", _, [text, ..]) => CallCost::new(read(text).scale(FORMAT_REGEX * REGEX_FACTOR)),
             ("_==_", None, [left, right]) => match (left.ty, right.ty) {
-                (Type::Named(a), Type::Named(b)) if a == b => CallCost::new(match *a {
-                    "kubernetes.NamedFormat" => Range { min: 1, max: 64 }.scale(STRING_FACTOR),
+                (CelType::Named(a), CelType::Named(b)) if a == b => CallCost::new(match *a {
+                    "kubernetes.NamedFormat" => CostRange { min: 1, max: 64 }.scale(STRING_FACTOR),
                     "kubernetes.URL" => {
                         let most = right.size.map_or(1, |size| size.max);
-                        Range { min: 1, max: most }.scale(STRING_FACTOR)
+                        CostRange { min: 1, max: most }.scale(STRING_FACTOR)
                     }
                     _ => ONE,
                 }),
@@ -190,7 +194,7 @@ impl Estimator<'_> {
         overload: &str,
         target: Option<&Node<'_>>,
         args: &[Node<'_>],
-        costs: &[Range],
+        costs: &[CostRange],
     ) -> CallCost {
         let all = sum(costs);
         match (overload, target, args) {
@@ -198,20 +202,22 @@ impl Estimator<'_> {
             ("string_to_bytes", None, [text]) => {
                 let size = known(text);
                 // Four bytes for each character. The product wraps, as in the reference implementation.
-                let bytes = Range { min: size.min, max: size.max.wrapping_mul(4) };
+                let bytes = CostRange { min: size.min, max: size.max.wrapping_mul(4) };
                 CallCost::sized(size.scale(STRING_FACTOR).add(all), bytes)
             }
             ("bytes_to_string", None, [bytes]) => {
                 let size = known(bytes);
                 CallCost::sized(
                     size.scale(STRING_FACTOR).add(all),
-                    Range { min: size.min / 4, max: size.max },
+                    CostRange { min: size.min / 4, max: size.max },
                 )
             }
             ("strings_quote", None, [text]) => {
                 let size = known(text);
-                let quoted =
-                    Range { min: size.min.wrapping_add(2), max: size.max.wrapping_mul(2).wrapping_add(2) };
+                let quoted = CostRange {
+                    min: size.min.wrapping_add(2),
+                    max: size.max.wrapping_mul(2).wrapping_add(2),
+                };
                 CallCost::sized(size.scale(STRING_FACTOR).add(all), quoted)
             }
             ("starts_with_string" | "ends_with_string", _, [text]) => {
@@ -228,7 +234,7 @@ impl Estimator<'_> {
             }
             ("logical_or" | "logical_and", _, _) => {
                 let first = costs.first().map_or(0, |cost| cost.min);
-                CallCost::new(Range { min: first, max: all.max })
+                CallCost::new(CostRange { min: first, max: all.max })
             }
             ("conditional", _, [_, yes, no]) => {
                 let size = known(yes).union(known(no));
@@ -251,7 +257,7 @@ impl Estimator<'_> {
             }
             (_, _, [left, right]) if compares_text(overload) => {
                 let most = known(left).max.min(known(right).max);
-                let range = Range { min: u64::from(most > 0), max: most };
+                let range = CostRange { min: u64::from(most > 0), max: most };
                 CallCost::new(range.scale(STRING_FACTOR).add(all))
             }
             _ => CallCost::new(ONE.add(all)),
@@ -267,8 +273,8 @@ fn compares_text(overload: &str) -> bool {
 }
 
 /// Returns the size of a string after the replacement of parts.
-fn replaced(text: Range, from: Range, to: Range) -> Range {
-    let (mut count, mut kept) = (Range::ZERO, Range::ZERO);
+fn replaced(text: CostRange, from: CostRange, to: CostRange) -> CostRange {
+    let (mut count, mut kept) = (CostRange::ZERO, CostRange::ZERO);
     if from.min == 0 {
         // An empty pattern matches around every character.
         count.max = text.max.saturating_add(1);

@@ -8,16 +8,16 @@ pub(super) mod size;
 
 use std::{collections::HashMap, sync::Arc};
 
-use self::size::{Path, Range};
+use self::size::{CostRange, SchemaPath};
 use super::{
-    ast::{ACCUMULATOR, Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select},
-    check::Checked,
+    ast::{ACCUMULATOR, Call, Comprehension, Element, Entry, Expr, ExprKind, Literal, Select},
+    check::TypedExpr,
     decl::{Decl, DeclType},
-    types::Type,
+    types::CelType,
 };
 
 /// Returns the maximum cost of an expression.
-pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
+pub(super) fn estimate(expr: &Expr, checked: &TypedExpr, root: &Decl) -> u64 {
     let mut estimator = Estimator {
         checked,
         root,
@@ -37,8 +37,8 @@ pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
 #[derive(Debug, Clone, Copy)]
 struct EntrySize {
     is_list: bool,
-    key: Range,
-    value: Range,
+    key: CostRange,
+    value: CostRange,
 }
 
 fn union(a: Option<EntrySize>, b: Option<EntrySize>) -> Option<EntrySize> {
@@ -48,16 +48,16 @@ fn union(a: Option<EntrySize>, b: Option<EntrySize>) -> Option<EntrySize> {
 
 struct Variable {
     name: Arc<str>,
-    path: Path,
-    size: Option<Range>,
+    path: SchemaPath,
+    size: Option<CostRange>,
     entry: Option<EntrySize>,
 }
 
 /// An operand of a call.
 struct Node<'a> {
-    path: Path,
-    ty: &'a Type,
-    size: Option<Range>,
+    path: SchemaPath,
+    ty: &'a CelType,
+    size: Option<CostRange>,
     /// The value of the operand if it is an integer literal.
     number: Option<i64>,
     entry: Option<EntrySize>,
@@ -65,26 +65,26 @@ struct Node<'a> {
 
 /// The cost of a call and the size of its result.
 struct CallCost {
-    cost: Range,
-    size: Option<Range>,
+    cost: CostRange,
+    size: Option<CostRange>,
 }
 
 impl CallCost {
-    fn new(cost: Range) -> Self {
+    fn new(cost: CostRange) -> Self {
         Self { cost, size: None }
     }
 
-    fn sized(cost: Range, size: Range) -> Self {
+    fn sized(cost: CostRange, size: CostRange) -> Self {
         Self { cost, size: Some(size) }
     }
 }
 
 struct Estimator<'a> {
-    checked: &'a Checked,
+    checked: &'a TypedExpr,
     root: &'a Decl,
-    paths: HashMap<usize, Path>,
+    paths: HashMap<usize, SchemaPath>,
     scope: Vec<Variable>,
-    sizes: HashMap<usize, Range>,
+    sizes: HashMap<usize, CostRange>,
     entries: HashMap<usize, EntrySize>,
     items: Arc<str>,
     values: Arc<str>,
@@ -92,44 +92,45 @@ struct Estimator<'a> {
     indices: Arc<str>,
 }
 
-const ONE: Range = Range::fixed(1);
+const ONE: CostRange = CostRange::fixed(1);
 
 impl<'a> Estimator<'a> {
-    fn ty(&self, expr: &Expr) -> &'a Type {
-        self.checked.types.get(expr.id).unwrap_or(&Type::Dyn)
+    fn ty(&self, expr: &Expr) -> &'a CelType {
+        self.checked.types.get(expr.id).unwrap_or(&CelType::Dyn)
     }
 
     fn variable(&self, name: &str) -> Option<&Variable> {
         self.scope.iter().rev().find(|variable| &*variable.name == name)
     }
 
-    fn path(&self, expr: &Expr) -> Path {
-        if let Kind::Ident(name) = &expr.kind
+    fn path(&self, expr: &Expr) -> SchemaPath {
+        if let ExprKind::Ident(name) = &expr.kind
             && let Some(variable) = self.variable(name)
         {
             return variable.path.clone();
         }
-        self.paths.get(&expr.id).cloned().unwrap_or_else(Path::empty)
+        self.paths.get(&expr.id).cloned().unwrap_or_else(SchemaPath::empty)
     }
 
-    fn cost(&mut self, expr: &Expr) -> Range {
+    fn cost(&mut self, expr: &Expr) -> CostRange {
         match &expr.kind {
-            Kind::Literal(_) => Range::ZERO,
-            Kind::Ident(name) => {
-                let path = self.variable(name).map_or_else(|| Path::of(name), |found| found.path.clone());
+            ExprKind::Literal(_) => CostRange::ZERO,
+            ExprKind::Ident(name) => {
+                let path =
+                    self.variable(name).map_or_else(|| SchemaPath::of(name), |found| found.path.clone());
                 self.paths.insert(expr.id, path);
                 ONE
             }
-            Kind::Select(select) => self.select(expr, select),
-            Kind::Call(call) => self.call(expr, call),
-            Kind::List(items) => self.list(expr, items),
-            Kind::Map(entries) => self.map(expr, entries),
-            Kind::Comprehension(fold) if fold.is_binding() => self.binding(expr, fold),
-            Kind::Comprehension(fold) => self.fold(expr, fold),
+            ExprKind::Select(select) => self.select(expr, select),
+            ExprKind::Call(call) => self.call(expr, call),
+            ExprKind::List(items) => self.list(expr, items),
+            ExprKind::Map(entries) => self.map(expr, entries),
+            ExprKind::Comprehension(fold) if fold.is_binding() => self.binding(expr, fold),
+            ExprKind::Comprehension(fold) => self.fold(expr, fold),
         }
     }
 
-    fn select(&mut self, expr: &Expr, select: &Select) -> Range {
+    fn select(&mut self, expr: &Expr, select: &Select) -> CostRange {
         let cost = self.cost(&select.operand);
         if select.is_test {
             return cost;
@@ -137,7 +138,7 @@ impl<'a> Estimator<'a> {
         let path = self.path(&select.operand).append(&select.field);
         self.paths.insert(expr.id, path);
         match self.ty(&select.operand) {
-            Type::Map(..) | Type::Object(_) | Type::Named(_) => cost.add(ONE),
+            CelType::Map(..) | CelType::Object(_) | CelType::Named(_) => cost.add(ONE),
             _ => cost,
         }
     }
@@ -149,17 +150,17 @@ impl<'a> Estimator<'a> {
             ty: self.ty(expr),
             size: self.size(expr),
             number: match &expr.kind {
-                Kind::Literal(Literal::Int(number)) => Some(*number),
+                ExprKind::Literal(Literal::Int(number)) => Some(*number),
                 _ => None,
             },
             entry: self.entry(expr),
-            path: if is_accumulator { Path::empty() } else { path },
+            path: if is_accumulator { SchemaPath::empty() } else { path },
         }
     }
 
-    fn call(&mut self, expr: &Expr, call: &Call) -> Range {
+    fn call(&mut self, expr: &Expr, call: &Call) -> CostRange {
         if &*call.function == "dyn" {
-            let Some(arg) = call.args.first() else { return Range::ZERO };
+            let Some(arg) = call.args.first() else { return CostRange::ZERO };
             let cost = self.cost(arg);
             self.copy_sizes(expr, arg);
             return ONE.add(cost);
@@ -170,7 +171,7 @@ impl<'a> Estimator<'a> {
             costs.push(self.cost(arg));
             nodes.push(self.node(arg));
         }
-        let mut sum = Range::ZERO;
+        let mut sum = CostRange::ZERO;
         let target = match &call.target {
             Some(target) => {
                 sum = self.cost(target);
@@ -183,8 +184,8 @@ impl<'a> Estimator<'a> {
         if &*call.function == super::ast::op::OPT_SELECT {
             ids.push("select_optional_field");
         }
-        let mut total = Range { min: u64::MAX, max: 0 };
-        let mut size: Option<Range> = None;
+        let mut total = CostRange { min: u64::MAX, max: 0 };
+        let mut size: Option<CostRange> = None;
         for id in ids {
             let cost = self.function(expr.id, &call.function, id, target.as_ref(), &nodes, &costs);
             total = total.union(cost.cost);
@@ -208,20 +209,20 @@ impl<'a> Estimator<'a> {
         sum.add(total)
     }
 
-    fn list(&mut self, expr: &Expr, items: &[Element]) -> Range {
-        let mut sum = Range::ZERO;
-        let mut value = Range { min: if items.is_empty() { 0 } else { u64::MAX }, max: 0 };
+    fn list(&mut self, expr: &Expr, items: &[Element]) -> CostRange {
+        let mut sum = CostRange::ZERO;
+        let mut value = CostRange { min: if items.is_empty() { 0 } else { u64::MAX }, max: 0 };
         for item in items {
             sum = sum.add(self.cost(&item.value));
             value = value.union(self.size_or_unknown(&item.value));
         }
         self.entries.insert(expr.id, EntrySize { is_list: true, key: ONE, value });
-        sum.add(Range::fixed(10))
+        sum.add(CostRange::fixed(10))
     }
 
-    fn map(&mut self, expr: &Expr, entries: &[Entry]) -> Range {
-        let mut sum = Range::ZERO;
-        let mut key = Range { min: if entries.is_empty() { 0 } else { u64::MAX }, max: 0 };
+    fn map(&mut self, expr: &Expr, entries: &[Entry]) -> CostRange {
+        let mut sum = CostRange::ZERO;
+        let mut key = CostRange { min: if entries.is_empty() { 0 } else { u64::MAX }, max: 0 };
         let mut value = key;
         for entry in entries {
             sum = sum.add(self.cost(&entry.key));
@@ -230,21 +231,21 @@ impl<'a> Estimator<'a> {
             value = value.union(self.size_or_unknown(&entry.value));
         }
         self.entries.insert(expr.id, EntrySize { is_list: false, key, value });
-        sum.add(Range::fixed(30))
+        sum.add(CostRange::fixed(30))
     }
 
-    fn push(&mut self, name: &Arc<str>, path: Path, size: Option<Range>, entry: Option<EntrySize>) {
+    fn push(&mut self, name: &Arc<str>, path: SchemaPath, size: Option<CostRange>, entry: Option<EntrySize>) {
         self.scope.push(Variable { name: Arc::clone(name), path, size, entry });
     }
 
-    fn fold(&mut self, expr: &Expr, fold: &Comprehension) -> Range {
+    fn fold(&mut self, expr: &Expr, fold: &Comprehension) -> CostRange {
         let mut sum = self.cost(&fold.range).add(self.cost(&fold.init));
         let depth = self.scope.len();
         let (path, size, entry) = (self.path(&fold.init), self.size(&fold.init), self.entry(&fold.init));
         self.push(&fold.accumulator, path, size, entry);
         let range = self.entry(&fold.range);
         let is_list =
-            range.map_or_else(|| matches!(self.ty(&fold.range), Type::List(_)), |range| range.is_list);
+            range.map_or_else(|| matches!(self.ty(&fold.range), CelType::List(_)), |range| range.is_list);
         let (key_size, value_size) = (range.map(|range| range.key), range.map(|range| range.value));
         if let Some(second) = &fold.second {
             let step = if is_list { &self.indices } else { &self.keys };
@@ -266,12 +267,12 @@ impl<'a> Estimator<'a> {
         let count = self.size_or_unknown(&fold.range);
         sum = sum.add(count.multiply(step.add(condition)));
         match &fold.init.kind {
-            Kind::Literal(_) => {
+            ExprKind::Literal(_) => {
                 if let Some(size) = self.size(&fold.init) {
                     self.sizes.insert(expr.id, size);
                 }
             }
-            Kind::List(_) | Kind::Map(_) => {
+            ExprKind::List(_) | ExprKind::Map(_) => {
                 self.sizes.insert(expr.id, count);
                 if let Some(entry) = self.entry(&fold.step) {
                     self.entries.insert(expr.id, entry);
@@ -282,7 +283,7 @@ impl<'a> Estimator<'a> {
         sum
     }
 
-    fn binding(&mut self, expr: &Expr, fold: &Comprehension) -> Range {
+    fn binding(&mut self, expr: &Expr, fold: &Comprehension) -> CostRange {
         let mut sum = self.cost(&fold.range).add(self.cost(&fold.init));
         let depth = self.scope.len();
         let (path, size, entry) = (self.path(&fold.init), self.size(&fold.init), self.entry(&fold.init));
@@ -307,29 +308,29 @@ impl<'a> Estimator<'a> {
             return Some(*entry);
         }
         match &expr.kind {
-            Kind::Ident(name) => self.variable(name)?.entry,
+            ExprKind::Ident(name) => self.variable(name)?.entry,
             _ => None,
         }
     }
 
-    fn size_or_unknown(&mut self, expr: &Expr) -> Range {
-        self.size(expr).unwrap_or(Range::UNKNOWN)
+    fn size_or_unknown(&mut self, expr: &Expr) -> CostRange {
+        self.size(expr).unwrap_or(CostRange::UNKNOWN)
     }
 
-    fn size(&mut self, expr: &Expr) -> Option<Range> {
+    fn size(&mut self, expr: &Expr) -> Option<CostRange> {
         if let Some(size) = self.sizes.get(&expr.id) {
             return Some(*size);
         }
         let spelled = match &expr.kind {
-            Kind::Literal(Literal::String(text)) => Some(text.chars().count()),
-            Kind::Literal(Literal::Bytes(bytes)) => Some(bytes.len()),
-            Kind::Literal(_) => Some(1),
-            Kind::List(items) => Some(items.len()),
-            Kind::Map(entries) => Some(entries.len()),
+            ExprKind::Literal(Literal::String(text)) => Some(text.chars().count()),
+            ExprKind::Literal(Literal::Bytes(bytes)) => Some(bytes.len()),
+            ExprKind::Literal(_) => Some(1),
+            ExprKind::List(items) => Some(items.len()),
+            ExprKind::Map(entries) => Some(entries.len()),
             _ => None,
         };
         if let Some(size) = spelled {
-            return Some(Range::fixed(size as u64));
+            return Some(CostRange::fixed(size as u64));
         }
         if let Some(size) = self.size_at(&self.path(expr)) {
             self.sizes.insert(expr.id, size);
@@ -339,13 +340,13 @@ impl<'a> Estimator<'a> {
             return Some(ONE);
         }
         match &expr.kind {
-            Kind::Ident(name) => self.variable(name)?.size,
+            ExprKind::Ident(name) => self.variable(name)?.size,
             _ => None,
         }
     }
 
     /// Returns the size that the schema permits for the value at a path.
-    fn size_at(&self, path: &Path) -> Option<Range> {
+    fn size_at(&self, path: &SchemaPath) -> Option<CostRange> {
         if path.is_empty() {
             return None;
         }
@@ -354,11 +355,11 @@ impl<'a> Estimator<'a> {
             decl = match (&decl.ty, &**step) {
                 (DeclType::List(of) | DeclType::Map(of), "@items" | "@values") => of,
                 // A schema cannot limit the keys of maps.
-                (DeclType::Map(_), "@keys") => return Some(Range::ZERO),
+                (DeclType::Map(_), "@keys") => return Some(CostRange::ZERO),
                 (DeclType::Object(fields), name) => fields.get(name)?,
                 _ => return None,
             };
         }
-        Some(Range { min: 0, max: decl.max_elements })
+        Some(CostRange { min: 0, max: decl.max_elements })
     }
 }

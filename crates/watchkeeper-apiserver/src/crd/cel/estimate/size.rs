@@ -9,12 +9,12 @@ pub(crate) const REGEX_FACTOR: f64 = 0.25;
 
 /// A range of sizes or of costs. Arithmetic saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct CostRange {
     pub(crate) min: u64,
     pub(crate) max: u64,
 }
 
-impl Range {
+impl CostRange {
     pub(crate) const ZERO: Self = Self::fixed(0);
     pub(crate) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
@@ -55,13 +55,13 @@ pub(crate) fn scale(size: u64, factor: f64) -> u64 {
 /// Kubernetes keeps these paths in Go slices that share their buffers: extending one path twice overwrites the first
 /// extension where the capacity allows. Estimates of deeply nested rules depend on that, so this type does the same.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(super) struct SchemaPath {
     buffer: Rc<RefCell<Vec<Arc<str>>>>,
     capacity: usize,
     len: usize,
 }
 
-impl Path {
+impl SchemaPath {
     pub(super) fn empty() -> Self {
         Self { buffer: Rc::default(), capacity: 0, len: 0 }
     }

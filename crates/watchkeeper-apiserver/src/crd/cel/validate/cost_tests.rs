@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::{super::structural::Structural, Compiled, Decl, Wanted},
+    super::{super::structural::Structural, Compiled, Decl, RuleResultType},
     run,
 };
 
@@ -100,12 +100,12 @@ const COSTS: [(&str, u64, u64); 84] = [
 ];
 
 #[test]
-fn costs_are_those_of_kubernetes() {
+fn estimated_costs_equal_those_of_kubernetes() {
     let object = json!({"n": 3, "s": "abc", "e": "de", "l": [1, 2, 3], "words": ["b", "a"], "set": ["x", "y"], "m": {"k-1": "v"}, "q": "1Gi", "ios": "50%", "objects": [{"x": "1"}, {"x": "2"}], "bl": ["aa", "b"], "bm": {"a": ["x"], "b": ["y", "z"]}, "deep": [{"a": [{"c": ["p"], "d": ["p", "q"], "e": "p"}], "m": {"k": {"x": "1", "y": [1, 2]}}}]});
     let decl = Decl::of(&schema(), false).unwrap();
     for (rule, estimated, spent) in COSTS {
         let compiled = Compiled::new(rule).unwrap();
-        assert_eq!(compiled.check(&decl, false, Wanted::Bool), Ok(estimated), "{rule}");
+        assert_eq!(compiled.check(&decl, false, RuleResultType::Bool), Ok(estimated), "{rule}");
         let mut schema = schema();
         schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
         let schema = Structural::read(&schema);

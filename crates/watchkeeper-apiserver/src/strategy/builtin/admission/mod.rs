@@ -6,11 +6,11 @@ mod webhook;
 
 use serde_json::Value;
 
-use super::row::Row;
+use super::row::StrategyRow;
 use crate::strategy::at::{At, Errors};
 
 /// Returns the row of a kind of the group `admissionregistration.k8s.io`.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "ValidatingWebhookConfiguration" => webhook::VALIDATING,
         "MutatingWebhookConfiguration" => webhook::MUTATING,

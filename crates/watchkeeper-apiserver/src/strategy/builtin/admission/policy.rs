@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     super::{
         condition,
-        row::{CLUSTER, Row, StatusMeta},
+        row::{CLUSTER, StatusMetadata, StrategyRow},
     },
     not_static,
     rule::{MATCH_RESOURCES, compile, expression, match_conditions},
@@ -17,15 +17,16 @@ use crate::{
     strategy::{
         at::{At, Errors},
         edit::{
-            self, Fill,
-            Lit::{O, S},
+            self,
+            DefaultValue::{EmptyObject, Str},
+            Fill,
         },
         names,
-        table::{self, Rule, Table},
+        table::{self, Rule, RuleTable},
     },
 };
 
-const POLICY: Row = Row {
+const POLICY: StrategyRow = StrategyRow {
     generation: &["spec"],
     takes_unconditional_update: false,
     qualifies_finalizers: false,
@@ -34,10 +35,10 @@ const POLICY: Row = Row {
     ..CLUSTER
 };
 
-pub(super) const VALIDATING: Row = Row {
+pub(super) const VALIDATING: StrategyRow = StrategyRow {
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    zeros: &[("", "status", O)],
+    status_meta: StatusMetadata::Immutable,
+    zeros: &[("", "status", EmptyObject)],
     defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
     table: &[("spec", &[Rule::Struct(SPEC)]), ("", &[Rule::Check(expressions)])],
     status_table: &[
@@ -53,7 +54,7 @@ pub(super) const VALIDATING: Row = Row {
     ..POLICY
 };
 
-pub(super) const MUTATING: Row = Row {
+pub(super) const MUTATING: StrategyRow = StrategyRow {
     defaults: |object| edit::fill_all(object, POLICY_DEFAULTS),
     table: &[
         ("spec", &[Rule::Struct(SPEC), Rule::Check(|spec, errors| drop(variables(spec, errors)))]),
@@ -65,35 +66,35 @@ pub(super) const MUTATING: Row = Row {
     ..POLICY
 };
 
-pub(super) const VALIDATING_BINDING: Row = Row {
+pub(super) const VALIDATING_BINDING: StrategyRow = StrategyRow {
     defaults: |object| edit::fill_all(object, BINDING_DEFAULTS),
     table: &[("spec", &[Rule::Struct(BINDING)]), ("spec.validationActions", &[Rule::Check(actions)])],
     ..POLICY
 };
 
-pub(super) const MUTATING_BINDING: Row = Row {
+pub(super) const MUTATING_BINDING: StrategyRow = StrategyRow {
     defaults: |object| edit::fill_all(object, BINDING_DEFAULTS),
     table: &[("spec", &[Rule::Struct(BINDING)]), ("spec.matchResources", &[Rule::Check(mutable)])],
     ..POLICY
 };
 
 const POLICY_DEFAULTS: &[Fill] = &[
-    ("spec", "failurePolicy", S("Fail")),
-    ("spec.matchConstraints", "matchPolicy", S("Equivalent")),
-    ("spec.matchConstraints", "namespaceSelector", O),
-    ("spec.matchConstraints", "objectSelector", O),
-    ("spec.matchConstraints.resourceRules|excludeResourceRules[]", "scope", S("*")),
+    ("spec", "failurePolicy", Str("Fail")),
+    ("spec.matchConstraints", "matchPolicy", Str("Equivalent")),
+    ("spec.matchConstraints", "namespaceSelector", EmptyObject),
+    ("spec.matchConstraints", "objectSelector", EmptyObject),
+    ("spec.matchConstraints.resourceRules|excludeResourceRules[]", "scope", Str("*")),
 ];
 
 const BINDING_DEFAULTS: &[Fill] = &[
-    ("spec.matchResources", "matchPolicy", S("Equivalent")),
-    ("spec.matchResources", "namespaceSelector", O),
-    ("spec.matchResources", "objectSelector", O),
-    ("spec.matchResources.resourceRules|excludeResourceRules[]", "scope", S("*")),
+    ("spec.matchResources", "matchPolicy", Str("Equivalent")),
+    ("spec.matchResources", "namespaceSelector", EmptyObject),
+    ("spec.matchResources", "objectSelector", EmptyObject),
+    ("spec.matchResources.resourceRules|excludeResourceRules[]", "scope", Str("*")),
 ];
 
 /// Fields that validating and mutating policies share.
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("failurePolicy", &[Rule::Present(""), Rule::Enum(&["Fail", "Ignore"])]),
     ("paramKind", &[Rule::Pointer(PARAM_KIND)]),
     (
@@ -112,7 +113,7 @@ const SPEC: Table = &[
     ),
 ];
 
-const PARAM_KIND: Table = &[
+const PARAM_KIND: RuleTable = &[
     ("apiVersion", &[Rule::Required, Rule::Check(api_version)]),
     ("kind", &[Rule::Required, Rule::Format(names::mixed_case_label)]),
 ];
@@ -143,7 +144,7 @@ fn is_cel_identifier(name: &str) -> bool {
 
 fn api_version(version: &At<'_>, errors: &mut Errors) {
     let text = version.text();
-    let shown = |value: &str, detail: String| {
+    let invalid_value = |value: &str, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, version.path(), Some(value.into()), detail)
     };
     let (group, number) = match text.matches('/').count() {
@@ -156,13 +157,13 @@ fn api_version(version: &At<'_>, errors: &mut Errors) {
     };
     let wrong = names::dns_subdomain(group);
     if !group.is_empty() && !wrong.is_empty() {
-        errors.push(shown(group, wrong.join(",")));
+        errors.push(invalid_value(group, wrong.join(",")));
     }
     let wrong = names::dns_1035_label(number);
     if number.is_empty() {
         errors.push(version.invalid("version must be specified"));
     } else if !wrong.is_empty() {
-        errors.push(shown(number, wrong.join(",")));
+        errors.push(invalid_value(number, wrong.join(",")));
     }
 }
 
@@ -196,7 +197,7 @@ fn expressions(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const VALIDATION: Table = &[
+const VALIDATION: RuleTable = &[
     (
         "message",
         &[
@@ -226,7 +227,7 @@ fn not_blank(text: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an expression that makes a message.
+/// Checks an expression that produces a message.
 fn message_expression(text: &At<'_>, environment: &CelEnvironment, errors: &mut Errors) {
     not_blank(text, errors);
     if !text.text().trim().is_empty() {
@@ -271,7 +272,7 @@ fn mutable(matched: &At<'_>, errors: &mut Errors) {
 
 fn mutation(mutation: &At<'_>, errors: &mut Errors) {
     let kind = mutation.at("patchType");
-    let (wanted, other) = match kind.text() {
+    let (expected, other) = match kind.text() {
         "JSONPatch" => ("jsonPatch", "applyConfiguration"),
         "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
         "" => {
@@ -283,7 +284,7 @@ fn mutation(mutation: &At<'_>, errors: &mut Errors) {
             return;
         }
     };
-    let patch = mutation.at(wanted);
+    let patch = mutation.at(expected);
     if patch.is_set() {
         expression(&patch.at("expression"), "", errors);
     } else {
@@ -297,13 +298,13 @@ fn mutation(mutation: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const BINDING: Table = &[
+const BINDING: RuleTable = &[
     ("policyName", &[Rule::Required, Rule::Format(names::dns_subdomain)]),
     ("paramRef", &[Rule::Pointer(PARAM_REF)]),
     ("matchResources", &[Rule::Pointer(MATCH_RESOURCES)]),
 ];
 
-const PARAM_REF: Table = &[
+const PARAM_REF: RuleTable = &[
     ("name", &[Rule::Format(names::path_segment)]),
     ("selector", &[Rule::LabelSelector]),
     (

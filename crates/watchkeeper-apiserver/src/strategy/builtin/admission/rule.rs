@@ -7,36 +7,39 @@ use crate::{
     strategy::{
         at::{At, Errors},
         names,
-        table::{Rule, Table},
+        table::{Rule, RuleTable},
     },
 };
 
 /// A rule with operations (`RuleWithOperations`).
-pub(super) const RULE_WITH_OPERATIONS: Table = &[
-    ("operations", &[Rule::Required, Rule::Check(|list, errors| lone_star(list, "operations", errors))]),
+pub(super) const RULE_WITH_OPERATIONS: RuleTable = &[
+    ("operations", &[Rule::Required, Rule::Check(|list, errors| only_wildcard(list, "operations", errors))]),
     ("operations[]", &[Rule::Enum(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"])]),
-    ("apiGroups", &[Rule::Required, Rule::Check(|list, errors| lone_star(list, "API groups", errors))]),
-    ("apiVersions", &[Rule::Required, Rule::Check(|list, errors| lone_star(list, "API versions", errors))]),
+    ("apiGroups", &[Rule::Required, Rule::Check(|list, errors| only_wildcard(list, "API groups", errors))]),
+    (
+        "apiVersions",
+        &[Rule::Required, Rule::Check(|list, errors| only_wildcard(list, "API versions", errors))],
+    ),
     ("apiVersions[]", &[Rule::Required]),
     ("resources", &[Rule::Required, Rule::Check(resources)]),
     ("scope", &[Rule::OneOf(&["*", "Cluster", "Namespaced"])]),
 ];
 
 /// The resources that a policy matches (`MatchResources`).
-pub(super) const MATCH_RESOURCES: Table = &[
+pub(super) const MATCH_RESOURCES: RuleTable = &[
     ("matchPolicy", &[Rule::Present(""), Rule::Enum(&["Equivalent", "Exact"])]),
     ("namespaceSelector", &[Rule::Present(""), Rule::LabelSelector]),
     ("objectSelector", &[Rule::Present(""), Rule::LabelSelector]),
     ("resourceRules|excludeResourceRules[]", &[Rule::Struct(NAMED_RULE)]),
 ];
 
-const NAMED_RULE: Table = &[
+const NAMED_RULE: RuleTable = &[
     ("resourceNames[]", &[Rule::Format(names::path_segment)]),
     ("resourceNames", &[Rule::UniqueItems]),
     ("", &[Rule::Struct(RULE_WITH_OPERATIONS)]),
 ];
 
-fn lone_star(list: &At<'_>, what: &str, errors: &mut Errors) {
+fn only_wildcard(list: &At<'_>, what: &str, errors: &mut Errors) {
     if list.items().count() > 1 && list.items().any(|item| item.text() == "*") {
         errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
     }
@@ -69,7 +72,7 @@ fn resources(list: &At<'_>, errors: &mut Errors) {
             of_all_resources.insert(subresource.to_owned());
         }
     }
-    let has = |wanted: &str| list.items().any(|item| item.text() == wanted);
+    let has = |expected: &str| list.items().any(|item| item.text() == expected);
     if list.items().count() > 1 && has("*/*") {
         errors.push(list.invalid("if '*/*' is present, must not specify other resources"));
     }
@@ -102,7 +105,7 @@ pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &m
     }
 }
 
-/// Compiles an expression that must be given and returns its type. Blanks are nothing; `detail` is that of a missing expression.
+/// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of a missing expression.
 pub(super) fn compile(
     environment: &CelEnvironment,
     output: CelOutput,
@@ -120,7 +123,7 @@ pub(super) fn compile(
     })
 }
 
-/// Checks that an expression is there. Blanks are nothing.
+/// Checks that an expression is present. White space alone counts as missing.
 pub(super) fn expression(expression: &At<'_>, detail: &str, errors: &mut Errors) {
     if expression.text().trim().is_empty() {
         errors.push(expression.missing(detail));

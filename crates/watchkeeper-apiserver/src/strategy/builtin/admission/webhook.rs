@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    super::row::{CLUSTER, Row},
+    super::row::{CLUSTER, StrategyRow},
     not_static,
     rule::{RULE_WITH_OPERATIONS, match_conditions},
     static_warnings,
@@ -14,13 +14,13 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O, S},
+        DefaultValue::{EmptyObject, IntPtr, Str},
     },
     names,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const VALIDATING: Row = Row {
+pub(super) const VALIDATING: StrategyRow = StrategyRow {
     generation: &["webhooks"],
     takes_unconditional_update: false,
     qualifies_finalizers: false,
@@ -34,10 +34,10 @@ pub(super) const VALIDATING: Row = Row {
     ..CLUSTER
 };
 
-pub(super) const MUTATING: Row = Row {
+pub(super) const MUTATING: StrategyRow = StrategyRow {
     defaults: |object| {
         defaults(object);
-        edit::fill_all(object, &[("webhooks[]", "reinvocationPolicy", S("Never"))]);
+        edit::fill_all(object, &[("webhooks[]", "reinvocationPolicy", Str("Never"))]);
     },
     ..VALIDATING
 };
@@ -46,25 +46,25 @@ fn defaults(object: &mut Value) {
     edit::fill_all(
         object,
         &[
-            ("webhooks[]", "failurePolicy", S("Fail")),
-            ("webhooks[]", "matchPolicy", S("Equivalent")),
-            ("webhooks[]", "namespaceSelector", O),
-            ("webhooks[]", "objectSelector", O),
-            ("webhooks[]", "timeoutSeconds", N(10)),
-            ("webhooks[].rules[]", "scope", S("*")),
-            ("webhooks[].clientConfig.service", "port", N(443)),
+            ("webhooks[]", "failurePolicy", Str("Fail")),
+            ("webhooks[]", "matchPolicy", Str("Equivalent")),
+            ("webhooks[]", "namespaceSelector", EmptyObject),
+            ("webhooks[]", "objectSelector", EmptyObject),
+            ("webhooks[]", "timeoutSeconds", IntPtr(10)),
+            ("webhooks[].rules[]", "scope", Str("*")),
+            ("webhooks[].clientConfig.service", "port", IntPtr(443)),
         ],
     );
 }
 
-const WEBHOOK: Table = &[
+const WEBHOOK: RuleTable = &[
     ("name", &[Rule::Required, Rule::Format(names::fully_qualified)]),
     ("rules[]", &[Rule::Struct(RULE_WITH_OPERATIONS)]),
     ("failurePolicy", &[Rule::OneOf(&["Fail", "Ignore"])]),
     ("matchPolicy", &[Rule::OneOf(&["Equivalent", "Exact"])]),
 ];
 
-const WEBHOOK_AFTER_EFFECTS: Table = &[
+const WEBHOOK_AFTER_EFFECTS: RuleTable = &[
     (
         "timeoutSeconds",
         &[Rule::Check(|seconds, errors| {
@@ -79,13 +79,13 @@ const WEBHOOK_AFTER_EFFECTS: Table = &[
     ("clientConfig", &[Rule::Check(client_config)]),
 ];
 
-const QUIET: [&str; 2] = ["None", "NoneOnDryRun"];
+const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Returns whether the webhooks have no side effects. Older configurations may have some.
-fn is_quiet(object: &At<'_>) -> bool {
-    object.at("webhooks").items().all(|webhook| QUIET.contains(&webhook.at("sideEffects").text()))
+fn has_no_side_effects(object: &At<'_>) -> bool {
+    object.at("webhooks").items().all(|webhook| NO_SIDE_EFFECTS.contains(&webhook.at("sideEffects").text()))
 }
 
 fn knows_review_versions(object: &At<'_>) -> bool {
@@ -102,7 +102,7 @@ fn has_unique_names(object: &At<'_>) -> bool {
 
 /// Checks the webhooks. Rules that a stored configuration already violates do not apply to its updates.
 fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
-    let needs_quiet = old.is_none_or(is_quiet);
+    let needs_quiet = old.is_none_or(has_no_side_effects);
     let needs_known_version = old.is_none_or(knows_review_versions);
     let needs_unique_names = old.is_none_or(has_unique_names);
     let conditions = |object: &At<'_>| {
@@ -114,7 +114,7 @@ fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     for webhook in object.at("webhooks").items() {
         table::check(WEBHOOK, &webhook, errors);
         let effects = webhook.at("sideEffects");
-        let allowed: &[&str] = if needs_quiet { &QUIET } else { &EFFECTS };
+        let allowed: &[&str] = if needs_quiet { &NO_SIDE_EFFECTS } else { &EFFECTS };
         if !effects.is_set() {
             errors.push(effects.missing(format!("must specify one of {}", allowed.join(", "))));
         } else if !allowed.contains(&effects.text()) {
@@ -162,7 +162,7 @@ fn client_config(config: &At<'_>, errors: &mut Errors) {
 
 fn webhook_url(url: &At<'_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let shown = |value: &str, detail: String| {
+    let invalid_value = |value: &str, detail: String| {
         let mut error = url.invalid(detail);
         error.bad_value = Some(value.into());
         error
@@ -185,24 +185,24 @@ fn webhook_url(url: &At<'_>, errors: &mut Errors) {
         None => (None, authority.unwrap_or_default()),
     };
     if !scheme.eq_ignore_ascii_case("https") {
-        errors.push(shown(scheme, format!("'https' is the only allowed URL scheme{FORM}")));
+        errors.push(invalid_value(scheme, format!("'https' is the only allowed URL scheme{FORM}")));
     }
     if host.is_empty() {
-        errors.push(shown(host, format!("host must be specified{FORM}")));
+        errors.push(invalid_value(host, format!("host must be specified{FORM}")));
     }
     if let Some(user) = user {
-        errors.push(shown(user, "user information is not permitted in the URL".to_owned()));
+        errors.push(invalid_value(user, "user information is not permitted in the URL".to_owned()));
     }
     if !fragment.is_empty() {
-        errors.push(shown(fragment, "fragments are not permitted in the URL".to_owned()));
+        errors.push(invalid_value(fragment, "fragments are not permitted in the URL".to_owned()));
     }
     if !query.is_empty() {
-        errors.push(shown(query, "query parameters are not permitted in the URL".to_owned()));
+        errors.push(invalid_value(query, "query parameters are not permitted in the URL".to_owned()));
     }
 }
 
 // Upstream passes name and namespace in the wrong order, so a missing one is reported as the other.
-const SERVICE: Table = &[
+const SERVICE: RuleTable = &[
     (
         "",
         &[Rule::Check(|service, errors| {

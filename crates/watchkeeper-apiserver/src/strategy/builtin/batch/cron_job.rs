@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     super::{
         pod,
-        row::{PLAIN, Row},
+        row::{PLAIN, StrategyRow},
     },
     job, schedule,
 };
@@ -13,15 +13,15 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{B, N, O, S},
+        DefaultValue::{Bool, EmptyObject, IntPtr, Str},
     },
     table::{
         Rule::{AtLeast, Check, CheckWith, InvalidIfSet, OneOf, Required, Struct},
-        Table,
+        RuleTable,
     },
 };
 
-pub(super) const CRON_JOB: Row = Row {
+pub(super) const CRON_JOB: StrategyRow = StrategyRow {
     generation: &["spec"],
     status: Some(|| None),
     gated: &[("spec.jobTemplate.spec", job::GATED), ("spec.jobTemplate.spec.template.spec", pod::GATED_SPEC)],
@@ -29,23 +29,23 @@ pub(super) const CRON_JOB: Row = Row {
         edit::fill_all(
             object,
             &[
-                ("", "spec", O),
-                ("spec", "concurrencyPolicy", S("Allow")),
-                ("spec", "suspend", B(false)),
-                ("spec", "successfulJobsHistoryLimit", N(3)),
-                ("spec", "failedJobsHistoryLimit", N(1)),
-                ("spec", "jobTemplate", O),
-                ("spec.jobTemplate", "metadata", O),
-                ("spec.jobTemplate", "spec", O),
-                ("spec.jobTemplate.spec", "template", O),
-                ("spec.jobTemplate.spec.podFailurePolicy.rules[].onPodConditions[]", "status", S("True")),
+                ("", "spec", EmptyObject),
+                ("spec", "concurrencyPolicy", Str("Allow")),
+                ("spec", "suspend", Bool(false)),
+                ("spec", "successfulJobsHistoryLimit", IntPtr(3)),
+                ("spec", "failedJobsHistoryLimit", IntPtr(1)),
+                ("spec", "jobTemplate", EmptyObject),
+                ("spec.jobTemplate", "metadata", EmptyObject),
+                ("spec.jobTemplate", "spec", EmptyObject),
+                ("spec.jobTemplate.spec", "template", EmptyObject),
+                ("spec.jobTemplate.spec.podFailurePolicy.rules[].onPodConditions[]", "status", Str("True")),
             ],
         );
         if let Some(template) = object.pointer_mut("/spec/jobTemplate/spec/template") {
             pod::template_defaults(template);
         }
     },
-    zeros: &[("", "status", O)],
+    zeros: &[("", "status", EmptyObject)],
     table: &[("spec", &[Struct(SPEC)])],
     validate_create: |object, errors| {
         let metadata = object.at("metadata");
@@ -71,7 +71,7 @@ pub(super) const CRON_JOB: Row = Row {
     ..PLAIN
 };
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("", &[CheckWith(schedule::schedule)]),
     ("startingDeadlineSeconds", &[AtLeast(0)]),
     ("timeZone", &[CheckWith(changed_time_zone)]),

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{
     super::{
         pod,
-        row::{PLAIN, Row},
-        workload::{Selector, report_mismatch, selector},
+        row::{PLAIN, StrategyRow},
+        workload::{SelectorMatch, report_mismatch, selector},
     },
     status,
 };
@@ -14,18 +14,18 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{B, N, O, S, Z},
+        DefaultValue::{Bool, EmptyObject, IntPtr, Null, Str},
     },
     formats,
     gates::Gated,
     names,
     table::{
-        self, Condition,
+        self, FieldCondition,
         Rule::{
             AtLeast, AtMost, Check, EnumIfSet, EvenEmpty, Immutable, InvalidIfSet, MaxItems, MaxLength,
             OneOf, Present, RequiredAs, Struct, UniqueItems, When,
         },
-        Table,
+        RuleTable,
     },
 };
 
@@ -38,7 +38,7 @@ const SOFT_COMPLETIONS: i64 = 100_000;
 const JOB_NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const CONTROLLER_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-pub(super) const JOB: Row = Row {
+pub(super) const JOB: StrategyRow = StrategyRow {
     generation: &["spec"],
     status: Some(|| None),
     gated: &[("spec", GATED), ("spec.template.spec", pod::GATED_SPEC)],
@@ -49,9 +49,9 @@ pub(super) const JOB: Row = Row {
         }
     },
     zeros: &[
-        ("", "status", O),
-        ("status.conditions[]", "lastProbeTime", Z),
-        ("status.conditions[]", "lastTransitionTime", Z),
+        ("", "status", EmptyObject),
+        ("status.conditions[]", "lastProbeTime", Null),
+        ("status.conditions[]", "lastTransitionTime", Null),
     ],
     prepare_create: |object| {
         generate_selector(object);
@@ -66,10 +66,10 @@ pub(super) const JOB: Row = Row {
     ..PLAIN
 };
 
-const SELECTED_JOB_SPEC: Table = &[("", &[Struct(JOB_SPEC)]), ("", &[Check(selects_template)])];
+const SELECTED_JOB_SPEC: RuleTable = &[("", &[Struct(JOB_SPEC)]), ("", &[Check(selects_template)])];
 
 /// The rules of a job's spec, except for its selector.
-pub(super) const JOB_SPEC: Table = &[
+pub(super) const JOB_SPEC: RuleTable = &[
     ("parallelism", &[AtLeast(0)]),
     ("completions", &[AtLeast(0)]),
     ("activeDeadlineSeconds", &[AtLeast(0)]),
@@ -80,7 +80,7 @@ pub(super) const JOB_SPEC: Table = &[
     (
         "",
         &[When(
-            Condition::Has("maxFailedIndexes"),
+            FieldCondition::Has("maxFailedIndexes"),
             &[("backoffLimitPerIndex", &[Present("when maxFailedIndexes is specified")])],
         )],
     ),
@@ -89,9 +89,9 @@ pub(super) const JOB_SPEC: Table = &[
     (
         "",
         &[
-            When(Condition::Is("completionMode", "Indexed"), INDEXED),
-            When(Condition::Is("completionMode", "NonIndexed"), NOT_INDEXED),
-            When(Condition::Lacks("completionMode"), NOT_INDEXED),
+            When(FieldCondition::Is("completionMode", "Indexed"), INDEXED),
+            When(FieldCondition::Is("completionMode", "NonIndexed"), NOT_INDEXED),
+            When(FieldCondition::Lacks("completionMode"), NOT_INDEXED),
         ],
     ),
     ("", &[Check(failure_policy)]),
@@ -99,9 +99,12 @@ pub(super) const JOB_SPEC: Table = &[
     (
         "",
         &[
-            When(Condition::Has("podFailurePolicy"), &[("podReplacementPolicy", &[EnumIfSet(&["Failed"])])]),
             When(
-                Condition::Lacks("podFailurePolicy"),
+                FieldCondition::Has("podFailurePolicy"),
+                &[("podReplacementPolicy", &[EnumIfSet(&["Failed"])])],
+            ),
+            When(
+                FieldCondition::Lacks("podFailurePolicy"),
                 &[("podReplacementPolicy", &[EnumIfSet(&["Failed", "TerminatingOrFailed"])])],
             ),
         ],
@@ -110,7 +113,7 @@ pub(super) const JOB_SPEC: Table = &[
     ("", &[Check(restart_policy)]),
 ];
 
-const INDEXED: Table = &[
+const INDEXED: RuleTable = &[
     ("completions", &[Present("when completion mode is Indexed")]),
     ("parallelism", &[AtMost(100_000)]),
     ("", &[Check(failed_indexes_within_completions)]),
@@ -118,15 +121,15 @@ const INDEXED: Table = &[
     ("", &[Check(high_completions)]),
 ];
 
-const NOT_INDEXED: Table = &[
+const NOT_INDEXED: RuleTable = &[
     ("backoffLimitPerIndex", &[InvalidIfSet("requires indexed completion mode")]),
     ("maxFailedIndexes", &[InvalidIfSet("requires indexed completion mode")]),
 ];
 
-const EXIT_CODES: Table =
+const EXIT_CODES: RuleTable =
     &[("operator", &[RequiredAs("valid values: [\"In\" \"NotIn\"]"), OneOf(&["In", "NotIn"])])];
 
-const POD_CONDITION: Table = &[
+const POD_CONDITION: RuleTable = &[
     ("type", &[EvenEmpty(names::qualified)]),
     (
         "status",
@@ -139,21 +142,21 @@ const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 fn job_defaults(spec: &mut Value) {
     let has = |spec: &Value, member: &str| spec.get(member).is_some_and(|value| !value.is_null());
     if !has(spec, "completions") && !has(spec, "parallelism") {
-        edit::fill_all(spec, &[("", "completions", N(1))]);
+        edit::fill_all(spec, &[("", "completions", IntPtr(1))]);
     }
     let limit = if has(spec, "backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 };
     let replacement = if has(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
     edit::fill_all(
         spec,
         &[
-            ("", "parallelism", N(1)),
-            ("", "backoffLimit", N(limit)),
-            ("", "completionMode", edit::Lit::P("NonIndexed")),
-            ("", "suspend", B(false)),
-            ("", "podReplacementPolicy", edit::Lit::P(replacement)),
-            ("", "manualSelector", B(false)),
-            ("podFailurePolicy.rules[].onPodConditions[]", "status", S("True")),
-            ("", "template", O),
+            ("", "parallelism", IntPtr(1)),
+            ("", "backoffLimit", IntPtr(limit)),
+            ("", "completionMode", edit::DefaultValue::StrPtr("NonIndexed")),
+            ("", "suspend", Bool(false)),
+            ("", "podReplacementPolicy", edit::DefaultValue::StrPtr(replacement)),
+            ("", "manualSelector", Bool(false)),
+            ("podFailurePolicy.rules[].onPodConditions[]", "status", Str("True")),
+            ("", "template", EmptyObject),
         ],
     );
     if let Some(template) = spec.get_mut("template") {
@@ -209,12 +212,12 @@ fn generated_selector(object: &At<'_>, errors: &mut Errors) {
     let [legacy_uid, prefixed_uid] = CONTROLLER_LABELS;
     let [legacy_name, prefixed_name] = JOB_NAME_LABELS;
     let expected = [(legacy_uid, &uid), (legacy_name, &name), (prefixed_uid, &uid), (prefixed_name, &name)];
-    for (label, wanted) in expected {
+    for (label, required) in expected {
         let given = labels.key(label);
         if !given.is_set() {
-            errors.push(given.missing(format!("must be '{}'", wanted.text())));
-        } else if given.text() != wanted.text() {
-            errors.push(given.invalid(format!("must be '{}'", wanted.text())));
+            errors.push(given.missing(format!("must be '{}'", required.text())));
+        } else if given.text() != required.text() {
+            errors.push(given.invalid(format!("must be '{}'", required.text())));
         }
     }
     let generated: serde_json::Map<String, Value> =
@@ -233,7 +236,7 @@ fn selects_template(spec: &At<'_>, errors: &mut Errors) {
     let template = spec.at("template");
     let own = template.at("metadata");
     let labels = own.at("labels");
-    if let Selector::Misses = self::selector(&selector, &labels, errors) {
+    if let SelectorMatch::Mismatch = self::selector(&selector, &labels, errors) {
         report_mismatch(&labels, errors);
     }
 }
@@ -361,7 +364,7 @@ fn exit_codes(spec: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
 }
 
 fn success_policy(spec: &At<'_>, errors: &mut Errors) {
-    const POLICY: Table = &[(
+    const POLICY: RuleTable = &[(
         "rules",
         &[
             RequiredAs("at least one rules must be specified when the successPolicy is specified"),
@@ -396,14 +399,14 @@ fn success_rule(rule: &At<'_>, completions: i64, errors: &mut Errors) {
             Err(detail) => errors.push(indexes.invalid(format!("error parsing succeededIndexes: {detail}"))),
         }
     }
-    let Some(wanted) = count.int() else { return };
+    let Some(required) = count.int() else { return };
     count.at_least(0, errors);
-    if wanted > completions {
+    if required > completions {
         errors.push(count.invalid(format!(
             "must be less than or equal to {completions} (the number of specified completions)"
         )));
     }
-    if indexes.is_set() && wanted > total {
+    if indexes.is_set() && required > total {
         errors.push(count.invalid(format!(
             "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
         )));
@@ -427,7 +430,7 @@ fn restart_policy(spec: &At<'_>, errors: &mut Errors) {
 /// The fields of a template that may change while no pod of a suspended job runs.
 const SCHEDULING: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
 
-const FIXED: Table = &[
+const FIXED: RuleTable = &[
     ("completionMode", &[Immutable]),
     ("podFailurePolicy", &[Immutable]),
     ("backoffLimitPerIndex", &[Immutable]),

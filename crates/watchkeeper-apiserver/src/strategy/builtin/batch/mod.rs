@@ -7,10 +7,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use super::row::Row;
+use super::row::StrategyRow;
 
 /// Returns the row of a kind of the group `batch`.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "Job" => job::JOB,
         "CronJob" => cron_job::CRON_JOB,

@@ -99,12 +99,12 @@ fn check_range(part: &str, name: &str, least: u32, most: u32) -> Result<(), Stri
     let number = |text: &str| -> Result<u32, String> {
         let lower = text.to_lowercase();
         let named = match name {
-            "month" => MONTHS.iter().position(|month| *month == lower).map(|place| place + 1),
+            "month" => MONTHS.iter().position(|month| *month == lower).map(|index| index + 1),
             "day of week" => DAYS.iter().position(|day| *day == lower),
             _ => None,
         };
         let number = match named {
-            Some(place) => u32::try_from(place).map_err(|error| error.to_string())?,
+            Some(index) => u32::try_from(index).map_err(|error| error.to_string())?,
             None => text.parse().map_err(|_| format!("failed to parse int from {text}"))?,
         };
         if number < least {
@@ -139,7 +139,7 @@ mod tests {
     use super::check_schedule;
 
     #[test]
-    fn schedules_are_read_as_cron_reads_them() {
+    fn schedules_are_parsed_like_cron_expressions() {
         for good in [
             "* * * * *",
             "*/5 0-6 1,15 jan-mar MON",

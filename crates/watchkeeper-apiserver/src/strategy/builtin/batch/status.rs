@@ -6,10 +6,10 @@ use super::super::condition;
 use crate::strategy::{
     at::{At, Errors},
     edit,
-    table::{self, Rule::AtLeast, Table},
+    table::{self, Rule::AtLeast, RuleTable},
 };
 
-const COUNTS: Table = &[
+const COUNTS: RuleTable = &[
     ("active", &[AtLeast(0)]),
     ("succeeded", &[AtLeast(0)]),
     ("failed", &[AtLeast(0)]),
@@ -19,7 +19,7 @@ const COUNTS: Table = &[
 
 /// A job status with its true conditions.
 #[expect(clippy::struct_excessive_bools, reason = "one flag for each condition")]
-struct Facts<'a> {
+struct JobFacts<'a> {
     status: At<'a>,
     is_complete: bool,
     is_failed: bool,
@@ -27,7 +27,7 @@ struct Facts<'a> {
     meets_criteria: bool,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> JobFacts<'a> {
     fn of(object: &'a At<'a>) -> Self {
         let status = object.at("status");
         let conditions = status.at("conditions");
@@ -49,7 +49,7 @@ impl<'a> Facts<'a> {
 /// Checks a write of the status. Most rules apply only if their fields change, so that a status which violated them before
 /// can still be written.
 pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
-    let (new, before) = (Facts::of(object), Facts::of(old));
+    let (new, before) = (JobFacts::of(object), JobFacts::of(old));
     table::check(COUNTS, &new.status, errors);
     uncounted_pods(&new.status.at("uncountedTerminatedPods"), errors);
     let spec = object.at("spec");
@@ -69,7 +69,7 @@ pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     transition(&spec, &new, &before, errors);
 }
 
-fn has_changed(new: &Facts<'_>, before: &Facts<'_>, member: &str) -> bool {
+fn has_changed(new: &JobFacts<'_>, before: &JobFacts<'_>, member: &str) -> bool {
     let (new, before) = (new.status.at(member), before.status.at(member));
     // An absent count is zero.
     let both_zero = new.int().unwrap_or(0) == 0
@@ -94,7 +94,7 @@ fn uncounted_pods(pods: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn conditions(new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
+fn conditions(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     let is_complete_changed = new.is_complete != before.is_complete;
     let list = new.status.at("conditions");
     let mut reject = |detail: &str| errors.push(list.invalid(detail));
@@ -109,7 +109,7 @@ fn conditions(new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
     }
 }
 
-fn times(new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
+fn times(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     let changed = |member: &str| has_changed(new, before, member);
     let (start, completion) = (new.status.at("startTime"), new.status.at("completionTime"));
     if new.is_complete != before.is_complete || changed("completionTime") {
@@ -146,7 +146,7 @@ fn times(new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
     }
 }
 
-fn finished(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
+fn finished(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     let is_changed = new.is_finished() != before.is_finished();
     let changed = |member: &str| is_changed || has_changed(new, before, member);
     if !new.is_finished() {
@@ -169,7 +169,7 @@ fn finished(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut Err
     }
 }
 
-fn indexes(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
+fn indexes(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     let (completed, failed) = (new.status.at("completedIndexes"), new.status.at("failedIndexes"));
     let [completed_changed, failed_changed] =
         ["completedIndexes", "failedIndexes"].map(|member| has_changed(new, before, member));
@@ -202,7 +202,7 @@ fn indexes(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut Erro
     }
 }
 
-fn criteria(spec: &At<'_>, new: &Facts<'_>, errors: &mut Errors) {
+fn criteria(spec: &At<'_>, new: &JobFacts<'_>, errors: &mut Errors) {
     let list = new.status.at("conditions");
     let mut reject = |detail: &str| errors.push(list.invalid(detail));
     if new.meets_criteria && new.is_failed {
@@ -217,7 +217,7 @@ fn criteria(spec: &At<'_>, new: &Facts<'_>, errors: &mut Errors) {
 }
 
 /// Rejects transitions that revert reported progress.
-fn transition(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut Errors) {
+fn transition(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     let list = new.status.at("conditions");
     let terminal = [
         ("Failed", before.is_failed, new.is_failed),
@@ -242,7 +242,7 @@ fn transition(spec: &At<'_>, new: &Facts<'_>, before: &Facts<'_>, errors: &mut E
         errors.push(completion.invalid("field is immutable"));
     }
     let (start, old_start) = (new.status.at("startTime"), before.status.at("startTime"));
-    let is_suspended = |facts: &Facts<'_>, status: &str| {
+    let is_suspended = |facts: &JobFacts<'_>, status: &str| {
         facts.status.at("conditions").items().any(|condition| {
             condition.at("type").text() == "Suspended" && condition.at("status").text() == status
         })
@@ -323,9 +323,9 @@ mod tests {
     use super::{count_indexes, overlap};
 
     #[test]
-    fn lists_of_indexes_are_ordered_intervals_below_the_number_of_completions() {
-        for (text, wanted) in [("", 0), ("0", 1), ("1,3-5,7", 5)] {
-            assert_eq!(count_indexes(text, 8), Ok(wanted), "{text}");
+    fn index_lists_are_ordered_intervals_below_completions() {
+        for (text, expected) in [("", 0), ("0", 1), ("1,3-5,7", 5)] {
+            assert_eq!(count_indexes(text, 8), Ok(expected), "{text}");
         }
         for text in ["8", "1-9", "x", "3,1", "5-3", "1-2-3", "1,,2"] {
             assert!(count_indexes(text, 8).is_err(), "{text}");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_completed_and_failed_is_found() {
+    fn an_index_that_is_both_completed_and_failed_is_rejected() {
         assert_eq!(overlap("0,2-4", "1,4", 8), Some(4));
         assert_eq!(overlap("0,2-4", "1,5-6", 8), None);
         assert_eq!(overlap("", "1", 8), None);

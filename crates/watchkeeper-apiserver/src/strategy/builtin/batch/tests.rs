@@ -1,26 +1,26 @@
 use serde_json::{Value, json};
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
 fn template() -> Value {
     json!({"metadata": {"labels": {"a": "b"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}})
 }
 
-fn job(extra: &Value) -> Kind {
+fn job(extra: &Value) -> KindUnderTest {
     let mut spec = json!({"template": template()});
     for (name, value) in extra.as_object().into_iter().flatten() {
         spec[name] = value.clone();
     }
-    Kind::new("batch", "v1", "Job", &json!({ "spec": spec }))
+    KindUnderTest::new("batch", "v1", "Job", &json!({ "spec": spec }))
 }
 
-fn indexed() -> Kind {
+fn indexed() -> KindUnderTest {
     job(&json!({"completionMode": "Indexed", "completions": 8, "backoffLimitPerIndex": 1}))
 }
 
 #[test]
-fn a_job_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_job_is_rejected() {
     let rule = |extra: Value| {
         let mut rule = json!({"action": "Ignore"});
         for (name, value) in extra.as_object().into_iter().flatten() {
@@ -100,7 +100,7 @@ fn a_job_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn a_job_changes_its_template_only_while_it_is_suspended_and_idle() {
+fn a_job_template_is_mutable_only_while_the_job_is_suspended_and_idle() {
     job(&json!({})).check_update(&[
         ("/spec/template/spec/nodeSelector", json!({"a": "b"}), &["spec.template Invalid"]),
         ("/spec/completions", json!(2), &["spec.completions Invalid"]),
@@ -115,7 +115,7 @@ fn a_job_changes_its_template_only_while_it_is_suspended_and_idle() {
 }
 
 #[test]
-fn a_status_of_a_job_does_not_go_back_on_itself() {
+fn a_job_status_update_cannot_contradict_the_stored_status() {
     let done = |kind: &str| json!([{"type": kind, "status": "True"}]);
     job(&json!({})).check_status(
         &json!({"failed": 2, "succeeded": 1}),
@@ -161,7 +161,7 @@ fn a_status_of_a_job_does_not_go_back_on_itself() {
 }
 
 #[test]
-fn a_job_without_labels_has_those_of_its_template() {
+fn labels_of_a_job_default_to_those_of_its_template() {
     let created = job(&json!({})).created(&[]);
     assert_eq!(created["metadata"]["labels"], created["spec"]["template"]["metadata"]["labels"]);
     assert_eq!(created["metadata"]["labels"]["batch.kubernetes.io/job-name"], "x");
@@ -176,8 +176,8 @@ fn the_scheduling_of_a_job_is_dropped_because_its_gate_is_off() {
 }
 
 #[test]
-fn a_cron_job_is_refused_for_each_wrong_field() {
-    let cron = Kind::new(
+fn each_invalid_field_of_a_cron_job_is_rejected() {
+    let cron = KindUnderTest::new(
         "batch",
         "v1",
         "CronJob",

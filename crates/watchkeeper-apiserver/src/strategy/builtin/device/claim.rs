@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     super::{
         node_selector::NODE_SELECTOR,
-        row::{Row, StatusMeta},
+        row::{StatusMetadata, StrategyRow},
         storage::DRIVER_NAME,
     },
     CONFIGURATION, NAMESPACED, SELECTOR, TOLERATION, binding_conditions, fully_qualified_name, if_set,
@@ -17,9 +17,9 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
-        edit::{self, Lit::O},
+        edit::{self, DefaultValue::EmptyObject},
         metadata, names,
-        table::{self, Rule, Table},
+        table::{self, Rule, RuleTable},
     },
 };
 
@@ -28,10 +28,10 @@ const GATED: &[(&str, &str)] = &[
     ("devices.requests[].firstAvailable[].derivedAttributes", "DRADerivedAttributes"),
 ];
 
-pub(super) const RESOURCE_CLAIM: Row = Row {
+pub(super) const RESOURCE_CLAIM: StrategyRow = StrategyRow {
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    zeros: &[("", "spec", O), ("spec", "devices", O), ("", "status", O)],
+    status_meta: StatusMetadata::Immutable,
+    zeros: &[("", "spec", EmptyObject), ("spec", "devices", EmptyObject), ("", "status", EmptyObject)],
     gated: &[
         ("spec", GATED),
         ("status", &[("allocation.devices.results[].skipNodeOperations", "DRAOptionalNodeOperations")]),
@@ -44,8 +44,13 @@ pub(super) const RESOURCE_CLAIM: Row = Row {
     ..NAMESPACED
 };
 
-pub(super) const RESOURCE_CLAIM_TEMPLATE: Row = Row {
-    zeros: &[("", "spec", O), ("spec", "metadata", O), ("spec", "spec", O), ("spec.spec", "devices", O)],
+pub(super) const RESOURCE_CLAIM_TEMPLATE: StrategyRow = StrategyRow {
+    zeros: &[
+        ("", "spec", EmptyObject),
+        ("spec", "metadata", EmptyObject),
+        ("spec", "spec", EmptyObject),
+        ("spec.spec", "devices", EmptyObject),
+    ],
     gated: &[("spec.spec", GATED)],
     defaults: |object| defaults(object, "spec.spec"),
     validate: |object, errors| {
@@ -60,15 +65,15 @@ pub(super) const RESOURCE_CLAIM_TEMPLATE: Row = Row {
 /// Sets the default number of devices, one.
 fn defaults(object: &mut Value, spec: &str) {
     let mut fill = |request: &mut edit::Members| {
-        edit::fill(request, "allocationMode", edit::Lit::S("ExactCount"));
+        edit::fill(request, "allocationMode", edit::DefaultValue::Str("ExactCount"));
         if edit::text(request, "allocationMode") == "ExactCount" {
-            edit::fill(request, "count", edit::Lit::I(1));
+            edit::fill(request, "count", edit::DefaultValue::Int(1));
         }
     };
     for path in ["devices.requests[].exactly", "devices.requests[].firstAvailable[]"] {
         edit::each(object, &format!("{spec}.{path}"), &mut fill);
         edit::each(object, &format!("{spec}.{path}.tolerations[]"), &mut |toleration| {
-            edit::fill(toleration, "operator", edit::Lit::S("Equal"));
+            edit::fill(toleration, "operator", edit::DefaultValue::Str("Equal"));
         });
     }
 }
@@ -120,7 +125,7 @@ fn references(list: &At<'_>, known: &RequestNames, errors: &mut Errors) {
     table::check_rules(&[Rule::UniqueItems], list, errors);
 }
 
-const REQUEST: Table = &[
+const REQUEST: RuleTable = &[
     ("deviceClassName", &[Rule::Required, Rule::Format(names::dns_subdomain)]),
     ("selectors", &[Rule::MaxItems(32)]),
     ("selectors[]", &[Rule::Struct(SELECTOR)]),
@@ -232,20 +237,21 @@ fn allocated(object: &Value) -> BTreeSet<[String; 4]> {
 /// Drops the status of devices that are no longer allocated.
 fn drop_deallocated(object: &mut Value, old: &Value) {
     let now = allocated(object);
-    let gone: BTreeSet<_> = allocated(old).into_iter().filter(|device| !now.contains(device)).collect();
+    let deallocated: BTreeSet<_> =
+        allocated(old).into_iter().filter(|device| !now.contains(device)).collect();
     let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
     if let Some(Value::Array(devices)) = status.get_mut("devices") {
-        devices.retain(|device| !gone.contains(&device_id(device)));
+        devices.retain(|device| !deallocated.contains(&device_id(device)));
         if devices.is_empty() {
             status.remove("devices");
         }
     }
 }
 
-const CONSUMER: Table =
+const CONSUMER: RuleTable =
     &[("resource", &[Rule::Required]), ("name", &[Rule::Required]), ("uid", &[Rule::Required])];
 
-const RESULT: Table = &[
+const RESULT: RuleTable = &[
     ("driver", DRIVER_NAME),
     ("pool", &[Rule::Check(pool_name)]),
     ("device", &[Rule::EvenEmpty(names::dns_label)]),
@@ -254,7 +260,7 @@ const RESULT: Table = &[
     ("shareID", &[Rule::Check(share_id)]),
 ];
 
-const DEVICE_STATUS: Table = &[
+const DEVICE_STATUS: RuleTable = &[
     ("driver", DRIVER_NAME),
     ("pool", &[Rule::Check(pool_name)]),
     ("device", &[Rule::EvenEmpty(names::dns_label)]),
@@ -271,7 +277,7 @@ const DEVICE_STATUS: Table = &[
 fn share_id(id: &At<'_>, errors: &mut Errors) {
     let text = id.text();
     let is_uuid = text.len() == 36
-        && text.bytes().enumerate().all(|(place, byte)| match place {
+        && text.bytes().enumerate().all(|(index, byte)| match index {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
         });

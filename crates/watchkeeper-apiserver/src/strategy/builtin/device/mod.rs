@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     condition, resource_name,
-    row::{CLUSTER, PLAIN, Row, StatusMeta},
+    row::{CLUSTER, PLAIN, StatusMetadata, StrategyRow},
     storage::DRIVER_NAME,
 };
 use crate::{
@@ -16,14 +16,14 @@ use crate::{
     strategy::{
         Part,
         at::{At, Errors},
-        edit::{self, Lit::O},
+        edit::{self, DefaultValue::EmptyObject},
         metadata, names,
-        table::{self, Rule, Table},
+        table::{self, Rule, RuleTable},
     },
 };
 
 /// Returns the row of a kind of the group `resource.k8s.io`.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "ResourceClaim" => claim::RESOURCE_CLAIM,
         "ResourceClaimTemplate" => claim::RESOURCE_CLAIM_TEMPLATE,
@@ -34,10 +34,10 @@ pub(super) fn find(kind: &str) -> Option<Row> {
     })
 }
 
-const DEVICE_CLASS: Row = Row {
+const DEVICE_CLASS: StrategyRow = StrategyRow {
     delete_returns_object: true,
     generation: &["spec"],
-    zeros: &[("", "spec", O)],
+    zeros: &[("", "spec", EmptyObject)],
     table: &[
         ("spec.selectors", &[Rule::MaxItems(32)]),
         ("spec.selectors[]", &[Rule::Struct(SELECTOR)]),
@@ -55,14 +55,14 @@ const DEVICE_CLASS: Row = Row {
     ..CLUSTER
 };
 
-const DEVICE_TAINT_RULE: Row = Row {
+const DEVICE_TAINT_RULE: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     generation: &["spec"],
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
-    zeros: &[("", "status", O)],
+    status_meta: StatusMetadata::Immutable,
+    zeros: &[("", "status", EmptyObject)],
     timed_defaults: |object, now| date_taints(object, "spec.taint", now),
-    stamp: |part, object, old, context| {
+    set_request_fields: |part, object, old, context| {
         let effect = |object: &Value| object.pointer("/spec/taint/effect").cloned();
         let time = |object: &Value| object.pointer("/spec/taint/timeAdded").cloned();
         if part == Part::Main
@@ -114,14 +114,14 @@ fn date_taints(object: &mut Value, path: &str, now: &dyn Fn() -> String) {
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
 /// The rules of a device taint.
-const TAINT: Table = &[
+const TAINT: RuleTable = &[
     ("key", &[Rule::EvenEmpty(names::qualified)]),
     ("value", &[Rule::Format(names::label_value)]),
     ("effect", &[Rule::Required, Rule::OneOf(&EFFECTS)]),
 ];
 
 /// The rules of a toleration of a device taint.
-const TOLERATION: Table = &[
+const TOLERATION: RuleTable = &[
     ("key", &[Rule::Format(names::qualified)]),
     ("operator", &[Rule::Required, Rule::OneOf(&["Equal", "Exists"])]),
     (
@@ -141,7 +141,7 @@ const TOLERATION: Table = &[
 ];
 
 /// The rules of a device selector in CEL.
-const SELECTOR: Table =
+const SELECTOR: RuleTable =
     &[("cel", &[Rule::Present(""), Rule::Struct(&[("expression", &[Rule::Check(cel_expression)])])])];
 
 fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
@@ -154,7 +154,7 @@ fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
 }
 
 /// The rules of a device configuration for a driver.
-const CONFIGURATION: Table = &[(
+const CONFIGURATION: RuleTable = &[(
     "opaque",
     &[
         Rule::Present(""),
@@ -191,7 +191,7 @@ fn pool_name(name: &At<'_>, errors: &mut Errors) {
 
 /// Checks the name of an attribute or a capacity: an identifier with an optional domain. Errors are reported at `at`.
 fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
-    let shown = |value: &str, detail: String| {
+    let invalid_value = |value: &str, detail: String| {
         let mut error = at.invalid(detail);
         error.bad_value = Some(value.into());
         error
@@ -202,23 +202,26 @@ fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
         None => (None, name),
     };
     match domain {
-        Some("") => errors.push(shown("", "the domain must not be empty".to_owned())),
+        Some("") => errors.push(invalid_value("", "the domain must not be empty".to_owned())),
         Some(domain) => {
             if domain.len() > 63 {
                 errors.push(metadata::too_long(at, 63));
             }
-            errors.extend(names::caseless_subdomain(domain).into_iter().map(|detail| shown(domain, detail)));
+            errors.extend(
+                names::caseless_subdomain(domain).into_iter().map(|detail| invalid_value(domain, detail)),
+            );
         }
         None => {}
     }
     if domain.is_some() && identifier.is_empty() {
-        errors.push(shown("", "the name must not be empty".to_owned()));
+        errors.push(invalid_value("", "the name must not be empty".to_owned()));
         return;
     }
     if identifier.len() > 32 {
         errors.push(metadata::too_long(at, 32));
     }
-    errors.extend(names::c_identifier(identifier).into_iter().map(|detail| shown(identifier, detail)));
+    errors
+        .extend(names::c_identifier(identifier).into_iter().map(|detail| invalid_value(identifier, detail)));
 }
 
 /// Checks a name that requires a domain.
@@ -260,4 +263,4 @@ fn binding_conditions(device: &At<'_>, errors: &mut Errors) {
 }
 
 /// The common row of resource claims and their templates.
-const NAMESPACED: Row = Row { delete_returns_object: true, ..PLAIN };
+const NAMESPACED: StrategyRow = StrategyRow { delete_returns_object: true, ..PLAIN };

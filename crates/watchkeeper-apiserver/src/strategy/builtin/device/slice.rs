@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     super::{
         node_selector::NODE_SELECTOR,
-        row::{CLUSTER, Row},
+        row::{CLUSTER, StrategyRow},
         storage::DRIVER_NAME,
     },
     TAINT, binding_conditions, date_taints, pool_name, qualified_name, quantity,
@@ -18,11 +18,11 @@ use crate::{
         at::{At, Errors},
         edit, metadata, names,
         quantity::Quantity,
-        table::{self, Rule, Table},
+        table::{self, Rule, RuleTable},
     },
 };
 
-pub(super) const RESOURCE_SLICE: Row = Row {
+pub(super) const RESOURCE_SLICE: StrategyRow = StrategyRow {
     delete_returns_object: true,
     generation: &["spec"],
     gated: &[(
@@ -71,7 +71,7 @@ pub(super) const RESOURCE_SLICE: Row = Row {
     ..CLUSTER
 };
 
-const POOL: Table = &[
+const POOL: RuleTable = &[
     ("name", &[Rule::Check(pool_name), Rule::Immutable]),
     ("resourceSliceCount", &[Rule::Positive("must be greater than zero")]),
     (
@@ -176,12 +176,12 @@ fn unique(list: &At<'_>, member: &str, errors: &mut Errors) {
     }
 }
 
-const COUNTER_SET: Table = &[
+const COUNTER_SET: RuleTable = &[
     ("name", &[Rule::Required, Rule::Format(names::dns_label)]),
     ("counters", &[Rule::Required, Rule::MaxItems(32)]),
 ];
 
-const CONSUMPTION: Table = &[
+const CONSUMPTION: RuleTable = &[
     ("counterSet", &[Rule::Required, Rule::Format(names::dns_label)]),
     ("counters", &[Rule::Required, Rule::MaxItems(32)]),
 ];

@@ -12,12 +12,12 @@ fn rule() -> Value {
 }
 
 #[test]
-fn rules_of_webhook_configurations_hold() {
+fn webhook_configurations_are_validated() {
     let webhooks = json!({"webhooks": [{
         "name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [rule()],
         "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/a"}},
     }]});
-    let table: &[super::Change<'_>] = &[
+    let table: &[super::FieldChange<'_>] = &[
         ("/webhooks/0/name", json!("a.b"), &["webhooks[0].name Invalid"]),
         ("/webhooks/0/name", json!(""), &["webhooks[0].name Required"]),
         ("/webhooks/0/sideEffects", json!("Some"), &["webhooks[0].sideEffects NotSupported"]),
@@ -113,7 +113,7 @@ fn rules_of_webhook_configurations_hold() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn rules_of_validating_policies_and_bindings_hold() {
+fn validating_policies_and_bindings_are_validated() {
     let policy = json!({"spec": {
         "matchConstraints": {"resourceRules": [rule()]},
         "validations": [{"expression": "true"}],
@@ -226,7 +226,7 @@ fn rules_of_validating_policies_and_bindings_hold() {
 }
 
 #[test]
-fn rules_of_mutating_policies_and_bindings_hold() {
+fn mutating_policies_and_bindings_are_validated() {
     let policy = json!({"spec": {
         "matchConstraints": {"resourceRules": [rule()]}, "reinvocationPolicy": "Never",
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],

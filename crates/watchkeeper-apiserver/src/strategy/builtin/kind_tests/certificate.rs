@@ -24,7 +24,7 @@ fn certificate(is_authority: bool) -> String {
 }
 
 #[test]
-fn rules_of_signing_requests_hold() {
+fn certificate_signing_requests_are_validated() {
     creates(
         GROUP,
         "CertificateSigningRequest",
@@ -45,7 +45,7 @@ fn rules_of_signing_requests_hold() {
 }
 
 #[test]
-fn a_signing_request_records_who_made_it() {
+fn a_signing_request_records_its_requester() {
     let mut sent = request();
     sent["spec"]["username"] = json!("root");
     sent["spec"]["extra"] = json!({"a": ["b"]});
@@ -138,7 +138,7 @@ fn trust_bundles_of_signers_are_named_after_them() {
 }
 
 #[test]
-fn rules_of_pod_certificate_requests_hold() {
+fn pod_certificate_requests_are_validated() {
     let key = KeyPair::generate().unwrap();
     let stub = CertificateParams::default().serialize_request(&key).unwrap();
     let request = json!({"spec": {

@@ -8,7 +8,7 @@ use crate::strategy::{Part, for_builtin};
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[test]
-fn rules_of_nodes_hold_on_create_and_update() {
+fn nodes_are_validated_on_create_and_update() {
     let node = json!({
         "spec": {"podCIDR": "10.0.0.0/24", "providerID": "a", "taints": [{"key": "a", "effect": "NoSchedule"}]},
         "status": {"capacity": {"cpu": "1"}},
@@ -69,7 +69,7 @@ fn rules_of_nodes_hold_on_create_and_update() {
 }
 
 #[test]
-fn the_two_fields_for_addresses_of_pods_of_a_node_agree() {
+fn pod_cidr_and_pod_cidrs_of_a_node_are_kept_consistent() {
     let spec = |spec: Value| created("", "Node", &json!({ "spec": spec }))["spec"].clone();
     assert_eq!(spec(json!({"podCIDR": "10.0.0.0/24"}))["podCIDRs"], json!(["10.0.0.0/24"]));
     assert_eq!(spec(json!({"podCIDRs": ["10.0.0.0/24"]}))["podCIDR"], json!("10.0.0.0/24"));
@@ -89,7 +89,7 @@ fn fields_of_disabled_gates_are_dropped_from_nodes_and_leases() {
 }
 
 #[test]
-fn rules_of_leases_and_runtime_classes_hold() {
+fn leases_and_runtime_classes_are_validated() {
     creates(
         "coordination.k8s.io",
         "Lease",
@@ -138,7 +138,7 @@ fn rules_of_leases_and_runtime_classes_hold() {
 }
 
 #[test]
-fn rules_of_quotas_hold_on_create_update_and_status() {
+fn resource_quotas_are_validated_on_create_update_and_status_update() {
     let quota = json!({"spec": {"hard": {"pods": "1"}, "scopes": ["BestEffort"]}});
     creates(
         "",
@@ -194,7 +194,7 @@ fn rules_of_quotas_hold_on_create_update_and_status() {
 }
 
 #[test]
-fn rules_of_limit_ranges_hold() {
+fn limit_ranges_are_validated() {
     let limits =
         json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1"}}]}});
     creates(
@@ -253,7 +253,7 @@ fn rules_of_limit_ranges_hold() {
 }
 
 #[test]
-fn errors_of_finalizers_of_a_namespace_name_the_list() {
+fn invalid_namespace_finalizers_are_reported_at_the_list() {
     let namespace = json!({"spec": {}});
     creates(
         "",
@@ -274,7 +274,7 @@ fn errors_of_finalizers_of_a_namespace_name_the_list() {
 }
 
 #[test]
-fn rules_of_endpoints_hold_and_unchanged_ones_are_kept() {
+fn endpoints_are_validated_and_unchanged_ones_are_accepted() {
     let endpoints = json!({"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]});
     creates(
         "",
@@ -307,7 +307,7 @@ fn rules_of_endpoints_hold_and_unchanged_ones_are_kept() {
 }
 
 #[test]
-fn a_port_of_an_endpoint_slice_may_be_zero_and_other_rules_hold() {
+fn endpoint_slices_are_validated_and_allow_port_zero() {
     let slice =
         json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 0}]});
     creates(
@@ -351,7 +351,7 @@ fn a_port_of_an_endpoint_slice_may_be_zero_and_other_rules_hold() {
 }
 
 #[test]
-fn events_of_the_new_form_report_the_names_of_the_old_form() {
+fn errors_of_events_k8s_io_events_use_core_v1_field_names() {
     let event = json!({
         "metadata": {"name": "x", "namespace": "default"}, "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
         "reason": "r", "action": "a", "reportingController": "c", "reportingInstance": "i", "note": "n",
@@ -428,7 +428,7 @@ fn a_cluster_role_that_aggregates_needs_selectors() {
 }
 
 #[test]
-fn addresses_of_services_are_named_by_canonical_addresses() {
+fn ip_address_objects_are_named_by_canonical_addresses() {
     let named = |name: &str| json!({"metadata": {"name": name}, "spec": {"parentRef": {"resource": "services", "name": "s"}}});
     for name in ["fe80::1", "10.0.0.1"] {
         creates(
@@ -456,7 +456,7 @@ fn addresses_of_services_are_named_by_canonical_addresses() {
 }
 
 #[test]
-fn rules_of_blocks_of_service_addresses_hold() {
+fn service_cidrs_are_validated() {
     let blocks = json!({"spec": {"cidrs": ["10.0.0.0/24"]}});
     creates(
         "networking.k8s.io",
@@ -484,7 +484,7 @@ fn rules_of_blocks_of_service_addresses_hold() {
 }
 
 #[test]
-fn rules_of_api_services_and_migrations_hold() {
+fn api_services_and_storage_version_migrations_are_validated() {
     let service = json!({"metadata": {"name": "v1.g.io"}, "spec": {
         "group": "g.io", "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 1,
     }});

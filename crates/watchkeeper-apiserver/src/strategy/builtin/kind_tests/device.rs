@@ -16,7 +16,7 @@ fn spec() -> Value {
 }
 
 #[test]
-fn rules_of_claims_of_devices_hold_for_claims_and_templates() {
+fn resource_claims_and_templates_are_validated() {
     let table: &[(&str, Value, &[&str])] = &[
         (
             "/devices/requests/0/name",
@@ -96,7 +96,7 @@ fn rules_of_claims_of_devices_hold_for_claims_and_templates() {
 }
 
 #[test]
-fn a_request_of_devices_is_for_exactly_one_by_default() {
+fn a_device_request_defaults_to_exact_count_one() {
     let claim = created(GROUP, "ResourceClaim", &json!({"spec": spec()}));
     let exactly = &claim["spec"]["devices"]["requests"][0]["exactly"];
     assert_eq!(exactly, &json!({"deviceClassName": "c", "allocationMode": "ExactCount", "count": 1}));
@@ -107,7 +107,7 @@ fn a_request_of_devices_is_for_exactly_one_by_default() {
 }
 
 #[test]
-fn rules_of_the_status_of_a_claim_hold() {
+fn resource_claim_statuses_are_validated() {
     let result = json!({"request": "r", "driver": "d", "pool": "p", "device": "v"});
     let allocated = json!({"allocation": {"devices": {"results": [result]}}});
     updates(
@@ -151,7 +151,7 @@ fn rules_of_the_status_of_a_claim_hold() {
 }
 
 #[test]
-fn rules_of_slices_hold_on_create_and_update() {
+fn resource_slices_are_validated_on_create_and_update() {
     let slice = json!({"spec": {
         "driver": "d", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1},
         "devices": [{"name": "a", "attributes": {"k": {"int": 1}}, "capacity": {"c": {"value": "1"}}}],
@@ -231,7 +231,7 @@ fn rules_of_slices_hold_on_create_and_update() {
 }
 
 #[test]
-fn rules_of_classes_and_taints_of_devices_hold() {
+fn device_classes_and_taint_rules_are_validated() {
     creates(
         GROUP,
         "DeviceClass",

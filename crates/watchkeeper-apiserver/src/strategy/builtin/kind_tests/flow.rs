@@ -8,7 +8,7 @@ use crate::strategy::Part;
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 #[test]
-fn rules_of_flow_schemas_hold() {
+fn flow_schemas_are_validated() {
     let schema = json!({"spec": {
         "priorityLevelConfiguration": {"name": "a"}, "distinguisherMethod": {"type": "ByUser"},
         "rules": [{
@@ -93,7 +93,7 @@ fn rules_of_flow_schemas_hold() {
 }
 
 #[test]
-fn rules_of_priority_levels_hold() {
+fn priority_level_configurations_are_validated() {
     let level =
         json!({"spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {}}}}});
     let queuing = |member: &str| format!("/spec/limited/limitResponse/queuing/{member}");

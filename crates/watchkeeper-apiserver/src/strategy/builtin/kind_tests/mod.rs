@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A change of an object: a JSON pointer, the new value (null removes it), and the errors as `path Reason`.
-type Change<'a> = (&'a str, Value, &'a [&'a str]);
+type FieldChange<'a> = (&'a str, Value, &'a [&'a str]);
 
 /// Returns an object of a kind, in a namespace, with these members.
 fn object(group: &str, kind: &str, body: &Value) -> Value {
@@ -32,15 +32,15 @@ fn object(group: &str, kind: &str, body: &Value) -> Value {
 }
 
 fn set(object: &mut Value, pointer: &str, value: &Value) {
-    let mut place = object;
+    let mut target = object;
     let (parents, last) = pointer.rsplit_once('/').unwrap();
     for step in parents.split('/').skip(1) {
-        place = match place {
+        target = match target {
             Value::Array(items) => &mut items[step.parse::<usize>().unwrap()],
             other => &mut other[step],
         };
     }
-    match place {
+    match target {
         Value::Array(items) if last == "-" => items.push(value.clone()),
         Value::Array(items) => items[last.parse::<usize>().unwrap()] = value.clone(),
         Value::Object(members) if value.is_null() => _ = members.remove(&last.replace("~1", "/")),
@@ -76,7 +76,7 @@ fn created(group: &str, kind: &str, body: &Value) -> Value {
     strategy.set_defaults(&mut object);
     strategy.set_timed_defaults(&mut object, &|| NOW.to_owned());
     strategy.prepare_for_create(&mut object);
-    strategy.stamp(Part::Main, &mut object, None, &WriteContext { now: NOW, user: &user() });
+    strategy.set_request_fields(Part::Main, &mut object, None, &WriteContext { now: NOW, user: &user() });
     object
 }
 
@@ -87,24 +87,24 @@ fn updated(group: &str, kind: &str, part: Part<'_>, old: &Value, new: &Value) ->
     strategy.set_defaults(&mut object);
     strategy.set_timed_defaults(&mut object, &|| NOW.to_owned());
     strategy.prepare_for_update(part, &mut object, old);
-    strategy.stamp(part, &mut object, Some(old), &WriteContext { now: NOW, user: &user() });
+    strategy.set_request_fields(part, &mut object, Some(old), &WriteContext { now: NOW, user: &user() });
     object
 }
 
 /// Checks the errors of creating `body`, before and after each change.
-fn creates(group: &str, kind: &str, body: &Value, changes: &[Change<'_>]) {
+fn creates(group: &str, kind: &str, body: &Value, changes: &[FieldChange<'_>]) {
     let strategy = for_builtin(group, "v1", kind);
     let errors = |body: &Value| texts(strategy.validate_create(&created(group, kind, body)));
     assert_eq!(errors(body), Vec::<String>::new(), "{kind} {body}");
-    for (pointer, value, wanted) in changes {
+    for (pointer, value, expected) in changes {
         let mut changed = body.clone();
         set(&mut changed, pointer, value);
-        assert_eq!(errors(&changed), sorted(wanted), "{kind} {pointer} {value}");
+        assert_eq!(errors(&changed), sorted(expected), "{kind} {pointer} {value}");
     }
 }
 
 /// Checks the errors of changing `body` through `part`.
-fn updates(group: &str, kind: &str, part: Part<'_>, body: &Value, changes: &[Change<'_>]) {
+fn updates(group: &str, kind: &str, part: Part<'_>, body: &Value, changes: &[FieldChange<'_>]) {
     let strategy = for_builtin(group, "v1", kind);
     let mut old = created(group, kind, body);
     if let Some(status) = body.get("status") {
@@ -115,9 +115,9 @@ fn updates(group: &str, kind: &str, part: Part<'_>, body: &Value, changes: &[Cha
         texts(strategy.validate_update(part, &new, &old))
     };
     assert_eq!(errors(&old), Vec::<String>::new(), "{kind} {old}");
-    for (pointer, value, wanted) in changes {
+    for (pointer, value, expected) in changes {
         let mut changed = old.clone();
         set(&mut changed, pointer, value);
-        assert_eq!(errors(&changed), sorted(wanted), "{kind} {pointer} {value}");
+        assert_eq!(errors(&changed), sorted(expected), "{kind} {pointer} {value}");
     }
 }

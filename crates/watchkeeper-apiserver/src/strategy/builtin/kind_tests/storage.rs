@@ -15,7 +15,7 @@ fn volume() -> Value {
 }
 
 #[test]
-fn rules_of_volumes_hold_on_create_and_update() {
+fn persistent_volumes_are_validated_on_create_and_update() {
     creates(
         "",
         "PersistentVolume",
@@ -86,7 +86,7 @@ fn rules_of_volumes_hold_on_create_and_update() {
 }
 
 #[test]
-fn the_phase_of_a_volume_has_a_time() {
+fn a_phase_change_of_a_volume_sets_its_transition_time() {
     let volume = created("", "PersistentVolume", &volume());
     assert_eq!(volume["status"], json!({"phase": "Pending", "lastPhaseTransitionTime": NOW}));
     let mut old = volume.clone();
@@ -107,7 +107,7 @@ fn claim() -> Value {
 }
 
 #[test]
-fn rules_of_claims_hold_on_create_update_and_status() {
+fn persistent_volume_claims_are_validated_on_create_update_and_status_update() {
     creates(
         "",
         "PersistentVolumeClaim",
@@ -182,7 +182,7 @@ fn rules_of_claims_hold_on_create_update_and_status() {
 }
 
 #[test]
-fn both_fields_for_the_source_of_a_claim_agree() {
+fn data_source_and_data_source_ref_of_a_claim_are_kept_consistent() {
     let spec = |extra: Value| {
         let mut claim = claim();
         for (name, value) in extra.as_object().unwrap() {
@@ -201,7 +201,7 @@ fn both_fields_for_the_source_of_a_claim_agree() {
 }
 
 #[test]
-fn rules_of_storage_classes_hold_on_create_and_update() {
+fn storage_classes_are_validated_on_create_and_update() {
     let class = json!({"provisioner": "a.com/b", "parameters": {"a": "b"}, "allowedTopologies": [
         {"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]},
     ]});
@@ -261,7 +261,7 @@ fn rules_of_storage_classes_hold_on_create_and_update() {
 }
 
 #[test]
-fn rules_of_csi_drivers_hold_and_their_generation_starts_with_the_first_change() {
+fn csi_drivers_are_validated_and_their_generation_starts_with_the_first_change() {
     let driver = json!({"spec": {"tokenRequests": [{"audience": "a"}]}});
     creates(
         GROUP,
@@ -315,7 +315,7 @@ fn rules_of_csi_drivers_hold_and_their_generation_starts_with_the_first_change()
 }
 
 #[test]
-fn rules_of_csi_nodes_and_capacities_hold() {
+fn csi_nodes_and_storage_capacities_are_validated() {
     let node = json!({"spec": {"drivers": [{"name": "d", "nodeID": "n", "topologyKeys": ["a"], "allocatable": {"count": 1}}]}});
     creates(
         GROUP,
@@ -360,7 +360,7 @@ fn rules_of_csi_nodes_and_capacities_hold() {
 }
 
 #[test]
-fn rules_of_attachments_hold_and_they_have_no_generation() {
+fn volume_attachments_are_validated_and_have_no_generation() {
     let attachment =
         json!({"spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}});
     creates(

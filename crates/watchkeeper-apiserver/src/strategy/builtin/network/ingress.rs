@@ -2,30 +2,30 @@
 
 use serde_json::Value;
 
-use super::super::row::{CLUSTER, PLAIN, Row};
+use super::super::row::{CLUSTER, PLAIN, StrategyRow};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{O, S},
+        DefaultValue::{EmptyObject, Str},
     },
     formats, names,
     table::{
-        self, Condition,
+        self, FieldCondition,
         Rule::{
             Absent, Check, Format, FormatIfSet, Immutable, MaxLength, OneOf, Pointer, Present, Required,
             Struct, When,
         },
-        Table,
+        RuleTable,
     },
 };
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-pub(super) const INGRESS: Row = Row {
+pub(super) const INGRESS: StrategyRow = StrategyRow {
     generation: &["spec"],
     status: Some(|| None),
-    zeros: &[("", "spec", O), ("", "status", O), ("status", "loadBalancer", O)],
+    zeros: &[("", "spec", EmptyObject), ("", "status", EmptyObject), ("status", "loadBalancer", EmptyObject)],
     table: &[("spec", &[Struct(SPEC)])],
     status_table: &[("status.loadBalancer.ingress[]", &[Struct(LOAD_BALANCER_INGRESS)])],
     validate_create: |object, errors| {
@@ -48,9 +48,11 @@ pub(super) const INGRESS: Row = Row {
     ..PLAIN
 };
 
-pub(super) const INGRESS_CLASS: Row = Row {
+pub(super) const INGRESS_CLASS: StrategyRow = StrategyRow {
     generation: &["spec"],
-    defaults: |object| edit::fill_all(object, &[("", "spec", O), ("spec.parameters", "scope", S("Cluster"))]),
+    defaults: |object| {
+        edit::fill_all(object, &[("", "spec", EmptyObject), ("spec.parameters", "scope", Str("Cluster"))])
+    },
     table: &[
         ("spec.controller", &[MaxLength(250)]),
         ("spec.controller", &[Required, Format(formats::domain_prefixed_path), Immutable]),
@@ -59,7 +61,7 @@ pub(super) const INGRESS_CLASS: Row = Row {
     ..CLUSTER
 };
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("", &[Check(has_rules)]),
     ("defaultBackend", &[Pointer(BACKEND)]),
     ("rules[]", &[Struct(RULE)]),
@@ -67,41 +69,41 @@ const SPEC: Table = &[
     ("ingressClassName", &[FormatIfSet(names::dns_subdomain)]),
 ];
 
-const RULE: Table =
+const RULE: RuleTable =
     &[("host", &[Check(host)]), ("http", &[Pointer(&[("paths", &[Required]), ("paths[]", &[Check(path)])])])];
 
-const TLS: Table = &[("hosts[]", &[Check(tls_host)]), ("secretName", &[Format(names::dns_subdomain)])];
+const TLS: RuleTable = &[("hosts[]", &[Check(tls_host)]), ("secretName", &[Format(names::dns_subdomain)])];
 
-const BACKEND: Table = &[("", &[Check(backend)])];
+const BACKEND: RuleTable = &[("", &[Check(backend)])];
 
-const RESOURCE: Table = &[
+const RESOURCE: RuleTable = &[
     ("apiGroup", &[FormatIfSet(names::dns_subdomain)]),
     ("kind", &[Required, Format(names::path_segment)]),
     ("name", &[Required, Format(names::path_segment)]),
 ];
 
-const PARAMETERS: Table = &[
+const PARAMETERS: RuleTable = &[
     ("", &[Struct(RESOURCE)]),
     ("scope", &[Present(""), OneOf(&["Cluster", "Namespace"])]),
     (
         "",
         &[
             When(
-                Condition::Is("scope", "Namespace"),
+                FieldCondition::Is("scope", "Namespace"),
                 &[(
                     "namespace",
                     &[Present("`parameters.scope` is set to 'Namespace'"), FormatIfSet(names::dns_label)],
                 )],
             ),
             When(
-                Condition::Is("scope", "Cluster"),
+                FieldCondition::Is("scope", "Cluster"),
                 &[("namespace", &[Absent("`parameters.scope` is set to 'Cluster'")])],
             ),
         ],
     ),
 ];
 
-const LOAD_BALANCER_INGRESS: Table =
+const LOAD_BALANCER_INGRESS: RuleTable =
     &[("ip", &[Format(names::ip)]), ("hostname", &[Format(names::dns_subdomain), Check(no_ip)])];
 
 fn has_rules(spec: &At<'_>, errors: &mut Errors) {

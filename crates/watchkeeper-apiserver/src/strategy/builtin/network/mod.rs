@@ -5,10 +5,10 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
-use super::{address, row::Row};
+use super::{address, row::StrategyRow};
 
 /// Returns the row of a kind of the group `networking.k8s.io`.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "Ingress" => ingress::INGRESS,
         "IngressClass" => ingress::INGRESS_CLASS,

@@ -2,30 +2,30 @@
 
 use serde_json::Value;
 
-use super::super::row::{PLAIN, Row};
+use super::super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{O, S},
+        DefaultValue::{EmptyObject, Str},
     },
     formats, names,
     table::{
         self,
         Rule::{Check, EnumIfSet, Format, LabelSelector, Pointer, Required, Struct},
-        Table,
+        RuleTable,
     },
 };
 
-pub(super) const NETWORK_POLICY: Row = Row {
+pub(super) const NETWORK_POLICY: StrategyRow = StrategyRow {
     generation: &["spec"],
     defaults: |object| {
         edit::fill_all(
             object,
             &[
-                ("", "spec", O),
-                ("spec", "podSelector", O),
-                ("spec.ingress|egress[].ports[]", "protocol", S("TCP")),
+                ("", "spec", EmptyObject),
+                ("spec", "podSelector", EmptyObject),
+                ("spec.ingress|egress[].ports[]", "protocol", Str("TCP")),
             ],
         );
         edit::each(object, "spec", &mut |spec| {
@@ -47,9 +47,9 @@ pub(super) const NETWORK_POLICY: Row = Row {
     ..PLAIN
 };
 
-const PORT: Table = &[("protocol", &[EnumIfSet(&["TCP", "UDP", "SCTP"])]), ("", &[Check(port_range)])];
+const PORT: RuleTable = &[("protocol", &[EnumIfSet(&["TCP", "UDP", "SCTP"])]), ("", &[Check(port_range)])];
 
-const PEER: Table = &[
+const PEER: RuleTable = &[
     ("podSelector", &[LabelSelector]),
     ("namespaceSelector", &[LabelSelector]),
     ("ipBlock", &[Pointer(&[("cidr", &[Required, Format(names::cidr)]), ("", &[Check(exceptions)])])]),
@@ -66,7 +66,7 @@ fn policy_types(types: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a port range, which starts with a number and must not end before it.
+/// Checks a port range: the start must be a number, and the end must not precede it.
 fn port_range(of: &At<'_>, errors: &mut Errors) {
     let (port, end) = (of.at("port"), of.at("endPort"));
     let is_named = port.value.is_string();

@@ -1,11 +1,11 @@
 use serde_json::json;
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
 #[test]
-fn an_ingress_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_an_ingress_is_rejected() {
     let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
-    let ingress = Kind::new(
+    let ingress = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "Ingress",
@@ -58,8 +58,8 @@ fn an_ingress_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn an_ingress_class_is_refused_for_its_controller_and_parameters() {
-    let class = Kind::new(
+fn invalid_controllers_and_parameters_of_an_ingress_class_are_rejected() {
+    let class = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "IngressClass",
@@ -89,8 +89,8 @@ fn an_ingress_class_is_refused_for_its_controller_and_parameters() {
 }
 
 #[test]
-fn a_network_policy_is_refused_for_its_ports_and_peers() {
-    let policy = Kind::new(
+fn invalid_ports_and_peers_of_a_network_policy_are_rejected() {
+    let policy = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "NetworkPolicy",
@@ -130,8 +130,8 @@ fn a_network_policy_is_refused_for_its_ports_and_peers() {
 }
 
 #[test]
-fn an_address_is_named_after_its_ip_and_refers_to_its_owner() {
-    let address = Kind::new(
+fn an_ip_address_object_is_named_after_its_ip_and_needs_a_parent_ref() {
+    let address = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "IPAddress",
@@ -146,8 +146,8 @@ fn an_address_is_named_after_its_ip_and_refers_to_its_owner() {
 }
 
 #[test]
-fn a_service_range_grows_by_the_other_family_only() {
-    let range = Kind::new(
+fn a_service_cidr_can_add_only_the_other_ip_family() {
+    let range = KindUnderTest::new(
         "networking.k8s.io",
         "v1",
         "ServiceCIDR",

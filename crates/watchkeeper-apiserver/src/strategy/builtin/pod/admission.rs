@@ -17,8 +17,8 @@ pub(super) fn prepare_create(object: &mut Value) {
         let class = edit::text(spec, "priorityClassName");
         let priority =
             SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class).map_or(0, |(_, value)| *value);
-        edit::fill(spec, "priority", edit::Lit::N(priority));
-        edit::fill(spec, "preemptionPolicy", edit::Lit::S("PreemptLowerPriority"));
+        edit::fill(spec, "priority", edit::DefaultValue::IntPtr(priority));
+        edit::fill(spec, "preemptionPolicy", edit::DefaultValue::Str("PreemptLowerPriority"));
     }
     tolerate(object);
     apply_label_keys(object);
@@ -142,7 +142,7 @@ mod tests {
     use super::{prepare_create, qos_class};
 
     #[test]
-    fn quality_of_service_follows_requests_and_limits() {
+    fn qos_class_follows_requests_and_limits() {
         let both = json!({"cpu": "1", "memory": "1Gi"});
         let table: [(Value, &str); 5] = [
             (json!([{}]), "BestEffort"),
@@ -154,24 +154,24 @@ mod tests {
                 "Guaranteed",
             ),
         ];
-        for (containers, wanted) in table {
-            assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), wanted, "{containers}");
+        for (containers, expected) in table {
+            assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), expected, "{containers}");
         }
     }
 
     #[test]
-    fn label_keys_become_requirements_of_the_selector_beside_them() {
+    fn match_label_keys_are_added_to_the_label_selector() {
         let mut pod = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {"topologySpreadConstraints": [
             {"matchLabelKeys": ["a", "c"], "labelSelector": {}}, {"matchLabelKeys": ["a"]}]}});
         prepare_create(&mut pod);
         let constraints = &pod["spec"]["topologySpreadConstraints"];
-        let wanted = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]});
-        assert_eq!(constraints[0]["labelSelector"], wanted);
+        let expected = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]});
+        assert_eq!(constraints[0]["labelSelector"], expected);
         assert!(constraints[1].get("labelSelector").is_none());
     }
 
     #[test]
-    fn tolerations_of_the_author_are_kept() {
+    fn existing_tolerations_are_kept() {
         let own = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5});
         let mut pod = json!({"spec": {"tolerations": [own]}});
         prepare_create(&mut pod);

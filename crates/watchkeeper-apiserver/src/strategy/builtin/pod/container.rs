@@ -11,7 +11,7 @@ use crate::{
         table::{
             self,
             Rule::{Absent, Check, Enum, Forbidden, Format, MaxItems, OneOf, Present, Required, Struct},
-            Table,
+            RuleTable,
         },
     },
 };
@@ -39,13 +39,13 @@ pub(super) struct Volume {
     pub(super) is_image: bool,
 }
 
-const PORT: Table = &[
+const PORT: RuleTable = &[
     ("containerPort", &[Check(container_port)]),
     ("hostPort", &[Check(host_port)]),
     ("protocol", &[Required, OneOf(&["SCTP", "TCP", "UDP"])]),
 ];
 
-const HEAD: Table = &[
+const HEAD: RuleTable = &[
     ("name", &[Required, Format(names::dns_label)]),
     ("image", &[Required]),
     ("terminationMessagePolicy", &[Required, OneOf(&["File", "FallbackToLogsOnError"])]),
@@ -54,15 +54,17 @@ const HEAD: Table = &[
     ("envFrom", &[Check(env::env_from)]),
 ];
 
-const PULL_POLICY: Table = &[("imagePullPolicy", &[Required, OneOf(&["Always", "IfNotPresent", "Never"])])];
+const PULL_POLICY: RuleTable =
+    &[("imagePullPolicy", &[Required, OneOf(&["Always", "IfNotPresent", "Never"])])];
 
 const NOT_FOR_INIT: &str = "may not be set for init containers without restartPolicy=Always";
 
-const STARTING: Table = &[("lifecycle|livenessProbe|readinessProbe|startupProbe", &[Absent(NOT_FOR_INIT)])];
+const STARTING: RuleTable =
+    &[("lifecycle|livenessProbe|readinessProbe|startupProbe", &[Absent(NOT_FOR_INIT)])];
 
 const NOT_FOR_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
 
-const EPHEMERAL: Table = &[
+const EPHEMERAL: RuleTable = &[
     ("ports|resizePolicy|restartPolicyRules", &[Forbidden(NOT_FOR_EPHEMERAL)]),
     ("restartPolicy|livenessProbe|readinessProbe|startupProbe|lifecycle", &[Absent(NOT_FOR_EPHEMERAL)]),
     ("resources", &[Forbidden(NOT_FOR_EPHEMERAL)]),
@@ -71,7 +73,7 @@ const EPHEMERAL: Table = &[
 
 const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
 
-const RESTART_RULE: Table = &[
+const RESTART_RULE: RuleTable = &[
     ("action", &[Enum(&["Restart", "RestartAllContainers"])]),
     (
         "exitCodes",
@@ -227,16 +229,16 @@ fn mounts(container: &At<'_>, context: &Context, errors: &mut Errors) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         // Upstream reports some fields of a mount without its index.
-        let shown =
+        let reported =
             |member| mounts.named(member, mount.value.get(member).unwrap_or(&serde_json::Value::Null));
-        shown("subPath").format(formats::descending_path, errors);
+        reported("subPath").format(formats::descending_path, errors);
         let expression = mount.at("subPathExpr");
         if !expression.is_empty() && !mount.at("subPath").is_empty() {
             errors.push(expression.invalid("subPathExpr and subPath are mutually exclusive"));
         }
-        shown("subPathExpr").format(formats::descending_path, errors);
-        propagation(&shown("mountPropagation"), is_privileged, errors);
-        recursive_read_only(&shown("recursiveReadOnly"), &mount, errors);
+        reported("subPathExpr").format(formats::descending_path, errors);
+        propagation(&reported("mountPropagation"), is_privileged, errors);
+        recursive_read_only(&reported("recursiveReadOnly"), &mount, errors);
         let options = mount.at("bindMountOptions");
         if !options.is_empty() && volume.is_some_and(|volume| volume.is_image) {
             errors.push(options.invalid("bindMountOptions may not be used with image volumes"));

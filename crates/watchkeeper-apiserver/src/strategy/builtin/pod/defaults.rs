@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 use crate::strategy::{
     edit::{
-        self, Fill, Lit,
-        Lit::{B, I, N, O, S},
-        Members,
+        self, DefaultValue,
+        DefaultValue::{Bool, EmptyObject, Int, IntPtr, Str},
+        Fill, Members,
     },
     quantity,
 };
 
 /// The defaults of any pod spec.
 const SPEC: &[Fill] = &[
-    ("", "dnsPolicy", S("ClusterFirst")),
-    ("", "restartPolicy", S("Always")),
-    ("", "securityContext", O),
-    ("", "terminationGracePeriodSeconds", N(30)),
-    ("", "schedulerName", S("default-scheduler")),
+    ("", "dnsPolicy", Str("ClusterFirst")),
+    ("", "restartPolicy", Str("Always")),
+    ("", "securityContext", EmptyObject),
+    ("", "terminationGracePeriodSeconds", IntPtr(30)),
+    ("", "schedulerName", Str("default-scheduler")),
 ];
 
 /// The container lists of a pod spec.
@@ -25,44 +25,44 @@ const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContain
 
 /// The defaults of a container. Order matters: objects are created before they are filled.
 const CONTAINER: &[Fill] = &[
-    ("", "terminationMessagePath", S("/dev/termination-log")),
-    ("", "terminationMessagePolicy", S("File")),
-    ("", "resources", O),
-    ("ports[]", "protocol", S("TCP")),
-    ("env[].valueFrom.fieldRef", "apiVersion", S("v1")),
-    ("env[].valueFrom.resourceFieldRef", "divisor", S("0")),
-    ("livenessProbe|readinessProbe|startupProbe", "timeoutSeconds", I(1)),
-    ("livenessProbe|readinessProbe|startupProbe", "periodSeconds", I(10)),
-    ("livenessProbe|readinessProbe|startupProbe", "successThreshold", I(1)),
-    ("livenessProbe|readinessProbe|startupProbe", "failureThreshold", I(3)),
-    ("livenessProbe|readinessProbe|startupProbe.httpGet", "path", S("/")),
-    ("livenessProbe|readinessProbe|startupProbe.httpGet", "scheme", S("HTTP")),
-    ("livenessProbe|readinessProbe|startupProbe.grpc", "service", S("")),
-    ("lifecycle.postStart|preStop.httpGet", "path", S("/")),
-    ("lifecycle.postStart|preStop.httpGet", "scheme", S("HTTP")),
+    ("", "terminationMessagePath", Str("/dev/termination-log")),
+    ("", "terminationMessagePolicy", Str("File")),
+    ("", "resources", EmptyObject),
+    ("ports[]", "protocol", Str("TCP")),
+    ("env[].valueFrom.fieldRef", "apiVersion", Str("v1")),
+    ("env[].valueFrom.resourceFieldRef", "divisor", Str("0")),
+    ("livenessProbe|readinessProbe|startupProbe", "timeoutSeconds", Int(1)),
+    ("livenessProbe|readinessProbe|startupProbe", "periodSeconds", Int(10)),
+    ("livenessProbe|readinessProbe|startupProbe", "successThreshold", Int(1)),
+    ("livenessProbe|readinessProbe|startupProbe", "failureThreshold", Int(3)),
+    ("livenessProbe|readinessProbe|startupProbe.httpGet", "path", Str("/")),
+    ("livenessProbe|readinessProbe|startupProbe.httpGet", "scheme", Str("HTTP")),
+    ("livenessProbe|readinessProbe|startupProbe.grpc", "service", Str("")),
+    ("lifecycle.postStart|preStop.httpGet", "path", Str("/")),
+    ("lifecycle.postStart|preStop.httpGet", "scheme", Str("HTTP")),
 ];
 
 /// The defaults of a volume.
 const VOLUME: &[Fill] = &[
-    ("secret|configMap|downwardAPI|projected", "defaultMode", N(0o644)),
-    ("hostPath", "type", S("")),
-    ("projected.sources[].serviceAccountToken", "expirationSeconds", N(3600)),
-    ("downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
-    ("projected.sources[].downwardAPI.items[].fieldRef", "apiVersion", S("v1")),
-    ("downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
-    ("projected.sources[].downwardAPI.items[].resourceFieldRef", "divisor", S("0")),
-    ("ephemeral.volumeClaimTemplate.spec", "volumeMode", S("Filesystem")),
-    ("ephemeral.volumeClaimTemplate", "metadata", O),
-    ("iscsi", "iscsiInterface", S("default")),
-    ("rbd", "pool", S("rbd")),
-    ("rbd", "user", S("admin")),
-    ("rbd", "keyring", S("/etc/ceph/keyring")),
-    ("azureDisk", "cachingMode", S("ReadWrite")),
-    ("azureDisk", "fsType", S("ext4")),
-    ("azureDisk", "readOnly", B(false)),
-    ("azureDisk", "kind", S("Shared")),
-    ("scaleIO", "storageMode", S("ThinProvisioned")),
-    ("scaleIO", "fsType", S("xfs")),
+    ("secret|configMap|downwardAPI|projected", "defaultMode", IntPtr(0o644)),
+    ("hostPath", "type", Str("")),
+    ("projected.sources[].serviceAccountToken", "expirationSeconds", IntPtr(3600)),
+    ("downwardAPI.items[].fieldRef", "apiVersion", Str("v1")),
+    ("projected.sources[].downwardAPI.items[].fieldRef", "apiVersion", Str("v1")),
+    ("downwardAPI.items[].resourceFieldRef", "divisor", Str("0")),
+    ("projected.sources[].downwardAPI.items[].resourceFieldRef", "divisor", Str("0")),
+    ("ephemeral.volumeClaimTemplate.spec", "volumeMode", Str("Filesystem")),
+    ("ephemeral.volumeClaimTemplate", "metadata", EmptyObject),
+    ("iscsi", "iscsiInterface", Str("default")),
+    ("rbd", "pool", Str("rbd")),
+    ("rbd", "user", Str("admin")),
+    ("rbd", "keyring", Str("/etc/ceph/keyring")),
+    ("azureDisk", "cachingMode", Str("ReadWrite")),
+    ("azureDisk", "fsType", Str("ext4")),
+    ("azureDisk", "readOnly", Bool(false)),
+    ("azureDisk", "kind", Str("Shared")),
+    ("scaleIO", "storageMode", Str("ThinProvisioned")),
+    ("scaleIO", "fsType", Str("xfs")),
 ];
 
 /// Sets the defaults of a pod. Some apply to pods and not to templates.
@@ -71,7 +71,7 @@ pub(super) fn pod_defaults(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec") {
         spec_defaults(spec);
         edit::each(spec, "containers|initContainers[].resources", &mut requests_from_limits);
-        edit::fill_all(spec, &[("", "enableServiceLinks", B(true))]);
+        edit::fill_all(spec, &[("", "enableServiceLinks", Bool(true))]);
         if spec.get("hostNetwork").and_then(Value::as_bool) == Some(true) {
             host_ports(spec);
         }
@@ -148,22 +148,22 @@ fn same_service_account(spec: &mut Members) {
 }
 
 /// Returns the default pull policy. An image without a tag, or with the tag `latest`, may change.
-fn pull_policy(image: &str) -> Lit {
+fn pull_policy(image: &str) -> DefaultValue {
     // A name that cannot be an image has no tag, not even the default one.
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/:".contains(&byte);
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let repository =
         name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(name, |(name, _)| name);
     if repository.len() > 255 || (!repository.contains('/') && !repository.bytes().all(is_name)) {
-        return S("IfNotPresent");
+        return Str("IfNotPresent");
     }
     let (image, digest) =
         image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
     let last = image.rsplit('/').next().unwrap_or_default();
     let tag = last.split_once(':').map(|(_, tag)| tag);
     match (tag, digest) {
-        (Some("latest"), _) | (None, None) => S("Always"),
-        _ => S("IfNotPresent"),
+        (Some("latest"), _) | (None, None) => Str("Always"),
+        _ => Str("IfNotPresent"),
     }
 }
 
@@ -196,7 +196,7 @@ fn requests_from_limits(resources: &mut Members) {
 fn host_ports(spec: &mut Value) {
     edit::each(spec, "containers|initContainers[].ports[]", &mut |port| {
         if let Some(number) = port.get("containerPort").and_then(Value::as_i64) {
-            edit::fill(port, "hostPort", I(number));
+            edit::fill(port, "hostPort", Int(number));
         }
     });
 }
@@ -227,7 +227,7 @@ fn status_defaults(object: &mut Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{Lit, pod_defaults, pull_policy, template_defaults};
+    use super::{DefaultValue, pod_defaults, pull_policy, template_defaults};
 
     #[test]
     fn the_pull_policy_follows_the_tag() {
@@ -239,14 +239,14 @@ mod tests {
             ("reg.example.com:5000/a/nginx:1", "IfNotPresent"),
             ("nginx@sha256:abc", "IfNotPresent"),
         ];
-        for (image, wanted) in table {
-            let Lit::S(policy) = pull_policy(image) else { panic!("a text") };
-            assert_eq!(policy, wanted, "{image}");
+        for (image, expected) in table {
+            let DefaultValue::Str(policy) = pull_policy(image) else { panic!("a text") };
+            assert_eq!(policy, expected, "{image}");
         }
     }
 
     #[test]
-    fn limits_are_requests_too_in_a_pod_and_not_in_a_template() {
+    fn requests_default_to_limits_in_pods_but_not_in_templates() {
         let spec =
             json!({"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1000m"}}}]});
         let mut pod = json!({"spec": spec});
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_defaults_change_nothing() {
+    fn defaulting_is_idempotent() {
         let mut pod = json!({"spec": {
             "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}],
                 "livenessProbe": {"httpGet": {"port": 80}}, "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}],

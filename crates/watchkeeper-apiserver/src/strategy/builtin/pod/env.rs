@@ -7,15 +7,15 @@ use crate::strategy::{
     table::{
         self,
         Rule::{Check, EvenEmpty, Format, Pointer, Required},
-        Table,
+        RuleTable,
     },
 };
 
 const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
-const VARIABLE: Table = &[("name", &[Required, Format(names::env_name)]), ("", &[Check(value_from)])];
+const VARIABLE: RuleTable = &[("name", &[Required, Format(names::env_name)]), ("", &[Check(value_from)])];
 
-const VALUE_FROM: Table = &[
+const VALUE_FROM: RuleTable = &[
     ("fieldRef", &[Pointer(&[("", &[Check(variable_field)])])]),
     ("resourceFieldRef", &[Pointer(&[("", &[Check(variable_resource)])])]),
     ("configMapKeyRef", &[Pointer(KEY)]),
@@ -23,16 +23,16 @@ const VALUE_FROM: Table = &[
     ("fileKeyRef", &[Pointer(FILE_KEY)]),
 ];
 
-const KEY: Table =
+const KEY: RuleTable =
     &[("name", &[EvenEmpty(names::dns_subdomain)]), ("key", &[Required, Format(names::config_key)])];
 
-const FILE_KEY: Table = &[
+const FILE_KEY: RuleTable = &[
     ("key", &[Required, Format(names::env_name)]),
     ("volumeName", &[Required, Format(names::dns_label)]),
-    ("path", &[Required, Format(formats::no_backsteps)]),
+    ("path", &[Required, Format(formats::no_parent_references)]),
 ];
 
-const FROM: Table = &[
+const FROM: RuleTable = &[
     ("prefix", &[Format(names::env_name)]),
     ("configMapRef|secretRef", &[Pointer(&[("name", &[Required, Format(name_prefix)])])]),
 ];

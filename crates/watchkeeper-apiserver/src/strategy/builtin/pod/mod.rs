@@ -29,10 +29,10 @@ pub(super) use self::{
     validate::{template, template_metadata},
     warnings::template_warnings,
 };
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::strategy::edit;
 
-pub(super) const POD: Row = Row {
+pub(super) const POD: StrategyRow = StrategyRow {
     delete_returns_object: true,
     generation: &["spec"],
     status: Some(|| Some(json!({"phase": "Pending"}))),
@@ -52,7 +52,7 @@ pub(super) const POD: Row = Row {
     ..PLAIN
 };
 
-pub(super) const POD_TEMPLATE: Row = Row {
+pub(super) const POD_TEMPLATE: StrategyRow = StrategyRow {
     delete_returns_object: true,
     generation: &["template"],
     gated: &[("template.spec", GATED_SPEC)],

@@ -6,12 +6,12 @@ use crate::strategy::{
     table::{
         self,
         Rule::{AtLeast, Check, Enum, EnumIfSet, InRange, PortOrName, Required},
-        Table,
+        RuleTable,
     },
 };
 
 /// The handlers in the order of checking, with their rules. `sleep` is checked separately, because it depends on the pod.
-const HANDLERS: [(&str, Table); 5] = [
+const HANDLERS: [(&str, RuleTable); 5] = [
     ("exec", &[("command", &[Required])]),
     (
         "httpGet",
@@ -28,7 +28,7 @@ const HANDLERS: [(&str, Table); 5] = [
     ("sleep", &[]),
 ];
 
-const PROBE: Table = &[
+const PROBE: RuleTable = &[
     ("initialDelaySeconds", &[AtLeast(0)]),
     ("timeoutSeconds", &[AtLeast(0)]),
     ("periodSeconds", &[AtLeast(0)]),

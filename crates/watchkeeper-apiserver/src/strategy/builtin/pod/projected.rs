@@ -14,14 +14,14 @@ use crate::{
         table::{
             self,
             Rule::{Check, Enum, Format, Required, Struct},
-            Table,
+            RuleTable,
         },
     },
 };
 
 const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
-const KEYS: Table = &[("name", &[Required]), ("items[]", &[Struct(KEY_TO_PATH)])];
+const KEYS: RuleTable = &[("name", &[Required]), ("items[]", &[Struct(KEY_TO_PATH)])];
 
 /// Checks the files of a downward API volume. Upstream reports their errors without an index.
 pub(super) fn downward_files(source: &At<'_>, errors: &mut Errors) {
@@ -30,9 +30,9 @@ pub(super) fn downward_files(source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn downward_file(shown: &At<'_>, file: &At<'_>, errors: &mut Errors) {
+fn downward_file(reported: &At<'_>, file: &At<'_>, errors: &mut Errors) {
     let null = serde_json::Value::Null;
-    let member = |name| shown.named(name, file.value.get(name).unwrap_or(&null));
+    let member = |name| reported.named(name, file.value.get(name).unwrap_or(&null));
     let path = member("path");
     path.required(errors);
     path.format(formats::local_path, errors);
@@ -41,14 +41,14 @@ fn downward_file(shown: &At<'_>, file: &At<'_>, errors: &mut Errors) {
         env::file_field(&field, errors);
         if resource.is_set() {
             let mut error =
-                shown.invalid("fieldRef and resourceFieldRef can not be specified simultaneously");
+                reported.invalid("fieldRef and resourceFieldRef can not be specified simultaneously");
             error.bad_value = Some("resource".into());
             errors.push(error);
         }
     } else if resource.is_set() {
         env::file_resource(&resource, errors);
     } else {
-        errors.push(shown.missing("one of fieldRef and resourceFieldRef is required"));
+        errors.push(reported.missing("one of fieldRef and resourceFieldRef is required"));
     }
     FILE_MODE(&member("mode"), errors);
 }
@@ -60,10 +60,10 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn add(&mut self, path: &str, shown: &str, errors: &mut Errors) {
+    fn add(&mut self, path: &str, reported: &str, errors: &mut Errors) {
         if !self.paths.insert(path.to_owned()) {
             let error = self.volume.invalid("conflicting duplicate paths");
-            errors.push(FieldError { bad_value: Some(shown.into()), ..error });
+            errors.push(FieldError { bad_value: Some(reported.into()), ..error });
         }
     }
 }
@@ -132,9 +132,9 @@ fn token(token: &At<'_>, files: &mut Files<'_>, errors: &mut Errors) {
         Some(_) => {}
     }
     let path = token.at("path");
-    let shown = files.volume.named("path", path.value);
-    if shown.required(errors) {
-        shown.format(formats::local_path, errors);
+    let reported = files.volume.named("path", path.value);
+    if reported.required(errors) {
+        reported.format(formats::local_path, errors);
     }
 }
 

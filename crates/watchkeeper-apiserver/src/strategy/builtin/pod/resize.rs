@@ -10,19 +10,19 @@ use crate::strategy::{
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Copies the resources of containers from `wanted`. Other lists of containers are copied whole, so that validation rejects
+/// Copies the resources of containers from `expected`. Other lists of containers are copied whole, so that validation rejects
 /// them.
-pub(super) fn prepare(spec: &mut Value, wanted: &Value) {
+pub(super) fn prepare(spec: &mut Value, expected: &Value) {
     let names = |spec: &Value, list: &str| -> Vec<Value> {
         let containers = spec.get(list).and_then(Value::as_array).into_iter().flatten();
         containers.map(|container| container.get("name").cloned().unwrap_or_default()).collect()
     };
     for list in LISTS {
-        if names(spec, list) != names(wanted, list) {
-            edit::take_from(spec, wanted, list);
+        if names(spec, list) != names(expected, list) {
+            edit::take_from(spec, expected, list);
             continue;
         }
-        let news = wanted.get(list).and_then(Value::as_array);
+        let news = expected.get(list).and_then(Value::as_array);
         let olds = spec.get_mut(list).and_then(Value::as_array_mut);
         for (old, new) in olds.into_iter().flatten().zip(news.into_iter().flatten()) {
             edit::take_from(old, new, "resources");

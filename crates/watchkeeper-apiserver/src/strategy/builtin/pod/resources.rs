@@ -12,7 +12,7 @@ use crate::{
         table::{
             self,
             Rule::{Check, FormatIfSet},
-            Table,
+            RuleTable,
         },
     },
 };
@@ -31,13 +31,13 @@ pub(super) fn of_container(resources: &At<'_>, claims: &BTreeSet<String>, errors
 /// Checks the overhead of a pod. Upstream checks it like limits of a container, at `overhead.limits`.
 pub(super) fn overhead(spec: &At<'_>, errors: &mut Errors) {
     let overhead = spec.at("overhead");
-    let shown = overhead.named("limits", overhead.value);
-    for (name, amount) in shown.entries() {
+    let reported = overhead.named("limits", overhead.value);
+    for (name, amount) in reported.entries() {
         resource_name::check_of_container(name, &amount, errors);
         resource_name::check_amount(name, &amount, errors);
         huge_pages(name, &amount, errors);
     }
-    let has = |test: &dyn Fn(&str) -> bool| shown.entries().any(|(name, _)| test(name));
+    let has = |test: &dyn Fn(&str) -> bool| reported.entries().any(|(name, _)| test(name));
     if has(&|name| name.starts_with("hugepages-")) && !has(&|name| matches!(name, "cpu" | "memory")) {
         errors.push(overhead.forbidden("HugePages require cpu or memory"));
     }
@@ -74,7 +74,7 @@ pub(super) fn of_pod(spec: &At<'_>, errors: &mut Errors) {
     }
     let limits = resources.at("limits");
     let containers = spec.at("containers");
-    for (place, container) in containers.items().enumerate() {
+    for (index, container) in containers.items().enumerate() {
         let own = container.at("resources");
         for (name, limit) in own.at("limits").entries() {
             let amounts = (Quantity::from_value(limit.value), Quantity::from_value(limits.key(name).value));
@@ -83,7 +83,7 @@ pub(super) fn of_pod(spec: &At<'_>, errors: &mut Errors) {
             {
                 errors.push(FieldError::new(
                     FieldErrorKind::Invalid,
-                    format!("{}.containers[{place}][{name}].limits", resources.path()),
+                    format!("{}.containers[{index}][{name}].limits", resources.path()),
                     Some(amount.canonical().into()),
                     format!("must be less than or equal to pod limits of {}", most.canonical()),
                 ));
@@ -153,9 +153,9 @@ fn huge_pages(name: &str, amount: &At<'_>, errors: &mut Errors) {
         return;
     };
     if !page.is_zero() && !quantity.is_multiple_of(page) {
-        let shown = quantity.canonical();
-        let mut error = amount.invalid(format!("{shown} is not positive integer multiple of {size}"));
-        error.bad_value = Some(shown.into());
+        let reported = quantity.canonical();
+        let mut error = amount.invalid(format!("{reported} is not positive integer multiple of {size}"));
+        error.bad_value = Some(reported.into());
         errors.push(error);
     }
 }
@@ -205,7 +205,7 @@ fn within_limit(name: &str, amount: &At<'_>, requests: &At<'_>, limits: &At<'_>,
     errors.push(error);
 }
 
-const CLAIM: Table = &[
+const CLAIM: RuleTable = &[
     ("", &[Check(one_claim_source)]),
     ("resourceClaimName", &[FormatIfSet(names::dns_subdomain)]),
     ("resourceClaimTemplateName", &[FormatIfSet(names::dns_subdomain)]),

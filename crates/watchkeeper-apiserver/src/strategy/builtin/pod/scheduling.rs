@@ -12,20 +12,20 @@ use crate::strategy::{
             Check, Enum, EnumIfSet, EvenEmpty, Format, LabelSelector, OneOf, Pointer, Positive, RequiredAs,
             Struct,
         },
-        Table,
+        RuleTable,
     },
 };
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) const AFFINITY: Table = &[
+pub(super) const AFFINITY: RuleTable = &[
     ("nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", &[Pointer(node_selector::NODE_SELECTOR)]),
     ("nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[]", &[Struct(PREFERRED_NODES)]),
     ("podAffinity", &[Struct(PODS)]),
     ("podAntiAffinity", &[Struct(PODS)]),
 ];
 
-const PREFERRED_NODES: Table = &[
+const PREFERRED_NODES: RuleTable = &[
     ("weight", &[Check(weight)]),
     // Values of preferred terms need not be valid label values.
     (
@@ -38,7 +38,7 @@ const PREFERRED_NODES: Table = &[
     ("preference.matchFields[]", &[Struct(node_selector::FIELD)]),
 ];
 
-const PODS: Table = &[
+const PODS: RuleTable = &[
     ("requiredDuringSchedulingIgnoredDuringExecution[]", &[Struct(TERM)]),
     (
         "preferredDuringSchedulingIgnoredDuringExecution[]",
@@ -46,27 +46,27 @@ const PODS: Table = &[
     ),
 ];
 
-const TERM: Table = &[
+const TERM: RuleTable = &[
     ("labelSelector", &[LabelSelector]),
     ("namespaceSelector", &[LabelSelector]),
     ("", &[Check(namespaces), Check(label_keys)]),
     ("topologyKey", &[Check(topology_key)]),
 ];
 
-pub(super) const SPREAD: Table = &[
+pub(super) const SPREAD: RuleTable = &[
     ("maxSkew", &[Positive("must be greater than zero")]),
     ("topologyKey", &[RequiredAs("can not be empty")]),
     ("whenUnsatisfiable", &[Enum(&["DoNotSchedule", "ScheduleAnyway"])]),
 ];
 
-const SPREAD_POLICIES: Table = &[
+const SPREAD_POLICIES: RuleTable = &[
     ("nodeAffinityPolicy", &[EnumIfSet(&["Honor", "Ignore"])]),
     ("nodeTaintsPolicy", &[EnumIfSet(&["Honor", "Ignore"])]),
     ("", &[Check(label_keys)]),
     ("labelSelector", &[LabelSelector]),
 ];
 
-const TOLERATION: Table =
+const TOLERATION: RuleTable =
     &[("key", &[Format(names::qualified)]), ("", &[Check(toleration)]), ("effect", &[OneOf(EFFECTS)])];
 
 fn weight(weight: &At<'_>, errors: &mut Errors) {
@@ -78,8 +78,8 @@ fn weight(weight: &At<'_>, errors: &mut Errors) {
 /// Checks namespaces of a term. Upstream reports an invalid one at `namespace`, without its index.
 fn namespaces(term: &At<'_>, errors: &mut Errors) {
     for name in term.at("namespaces").items() {
-        let shown = term.named("namespace", name.value);
-        errors.extend(names::dns_label(name.text()).into_iter().map(|detail| shown.invalid(detail)));
+        let reported = term.named("namespace", name.value);
+        errors.extend(names::dns_label(name.text()).into_iter().map(|detail| reported.invalid(detail)));
     }
 }
 
@@ -115,9 +115,9 @@ fn label_keys(term: &At<'_>, errors: &mut Errors) {
     let expressions = selector.at("matchExpressions");
     for expression in expressions.items() {
         let name = expression.value.get("key").and_then(serde_json::Value::as_str).unwrap_or_default();
-        if let Some(place) = is_matched(name).filter(|_| seen.contains(name)) {
+        if let Some(index) = is_matched(name).filter(|_| seen.contains(name)) {
             let mut error = term.invalid("exists in both matchLabelKeys and labelSelector");
-            error.path = format!("{}[{place}]", term.path());
+            error.path = format!("{}[{index}]", term.path());
             error.bad_value = Some(name.into());
             errors.push(error);
         }
@@ -131,12 +131,12 @@ fn label_keys(term: &At<'_>, errors: &mut Errors) {
 }
 
 pub(super) fn spread(constraints: &At<'_>, errors: &mut Errors) {
-    for (place, constraint) in constraints.items().enumerate() {
+    for (index, constraint) in constraints.items().enumerate() {
         table::check(SPREAD, &constraint, errors);
         let pair = |of: &At<'_>| {
             (of.at("topologyKey").text().to_owned(), of.at("whenUnsatisfiable").text().to_owned())
         };
-        if constraints.items().skip(place + 1).any(|later| pair(&later) == pair(&constraint)) {
+        if constraints.items().skip(index + 1).any(|later| pair(&later) == pair(&constraint)) {
             let mut error = constraint.at("{topologyKey, whenUnsatisfiable}").duplicate();
             let (key, action) = pair(&constraint);
             error.bad_value = Some(format!("{{{key}, {action}}}").into());

@@ -6,12 +6,12 @@ use crate::strategy::{
     at::{At, Errors},
     formats, names,
     table::{
-        self, Condition,
+        self, FieldCondition,
         Rule::{
             Absent, Between, Check, EnumIfSet, Forbidden, Format, FormatIfSet, InvalidIfSet, MaxLength,
             OneOf, Pointer, Present, RequiredAs, When,
         },
-        Table,
+        RuleTable,
     },
 };
 
@@ -20,13 +20,13 @@ const MAX_ID: i64 = i32::MAX as i64;
 
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 
-const SECCOMP: Table = &[
+const SECCOMP: RuleTable = &[
     ("type", &[RequiredAs("type is required when seccompProfile is set"), OneOf(PROFILES)]),
     (
         "",
         &[
             When(
-                Condition::Is("type", "Localhost"),
+                FieldCondition::Is("type", "Localhost"),
                 &[(
                     "localhostProfile",
                     &[
@@ -36,19 +36,19 @@ const SECCOMP: Table = &[
                 )],
             ),
             When(
-                Condition::IsNot("type", "Localhost"),
+                FieldCondition::IsNot("type", "Localhost"),
                 &[("localhostProfile", &[InvalidIfSet("can only be set when seccomp type is Localhost")])],
             ),
         ],
     ),
 ];
 
-const APP_ARMOR: Table = &[
+const APP_ARMOR: RuleTable = &[
     (
         "",
         &[
             When(
-                Condition::Is("type", "Localhost"),
+                FieldCondition::Is("type", "Localhost"),
                 &[(
                     "localhostProfile",
                     &[
@@ -58,30 +58,30 @@ const APP_ARMOR: Table = &[
                     ],
                 )],
             ),
-            When(Condition::Is("type", "RuntimeDefault"), NO_LOCALHOST_PROFILE),
-            When(Condition::Is("type", "Unconfined"), NO_LOCALHOST_PROFILE),
+            When(FieldCondition::Is("type", "RuntimeDefault"), NO_LOCALHOST_PROFILE),
+            When(FieldCondition::Is("type", "Unconfined"), NO_LOCALHOST_PROFILE),
         ],
     ),
     ("type", &[RequiredAs("type is required when appArmorProfile is set"), OneOf(PROFILES)]),
 ];
 
-const NO_LOCALHOST_PROFILE: Table =
+const NO_LOCALHOST_PROFILE: RuleTable =
     &[("localhostProfile", &[InvalidIfSet("can only be set when AppArmor type is Localhost")])];
 
-const WINDOWS: Table = &[
+const WINDOWS: RuleTable = &[
     ("gmsaCredentialSpecName", &[FormatIfSet(names::dns_subdomain)]),
     ("gmsaCredentialSpec", &[Check(credential_spec)]),
     ("runAsUserName", &[Check(windows_user)]),
 ];
 
-const POD: Table = &[
+const POD: RuleTable = &[
     ("fsGroup", &[Between(0, MAX_ID)]),
     ("runAsUser", &[Between(0, MAX_ID)]),
     ("runAsGroup", &[Between(0, MAX_ID)]),
     ("supplementalGroups[]", &[Between(0, MAX_ID)]),
 ];
 
-const POD_POLICIES: Table = &[
+const POD_POLICIES: RuleTable = &[
     ("fsGroupChangePolicy", &[EnumIfSet(&["Always", "OnRootMismatch"])]),
     ("seccompProfile", &[Pointer(SECCOMP)]),
     ("windowsOptions", &[Pointer(WINDOWS)]),
@@ -90,13 +90,13 @@ const POD_POLICIES: Table = &[
     ("seLinuxChangePolicy", &[EnumIfSet(&["MountOption", "Recursive"])]),
 ];
 
-const CONTAINER: Table = &[
+const CONTAINER: RuleTable = &[
     ("runAsUser", &[Between(0, MAX_ID)]),
     ("runAsGroup", &[Between(0, MAX_ID)]),
     ("procMount", &[EnumIfSet(&["Default", "Unmasked"])]),
 ];
 
-const CONTAINER_PROFILES: Table = &[
+const CONTAINER_PROFILES: RuleTable = &[
     ("seccompProfile", &[Pointer(SECCOMP)]),
     ("", &[Check(privileges)]),
     ("windowsOptions", &[Pointer(WINDOWS)]),
@@ -274,12 +274,12 @@ pub(super) fn host_processes(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const LINUX: Table =
+const LINUX: RuleTable =
     &[("securityContext.windowsOptions", &[Absent("windows options cannot be set for a linux pod")])];
 
 const NOT_ON_WINDOWS: &str = "cannot be set for a windows pod";
 
-const WINDOWS_POD: Table = &[
+const WINDOWS_POD: RuleTable = &[
     (
         "securityContext.appArmorProfile|seLinuxOptions|seccompProfile|fsGroup|fsGroupChangePolicy",
         &[Absent(NOT_ON_WINDOWS)],
@@ -294,7 +294,7 @@ const WINDOWS_POD: Table = &[
     ("shareProcessNamespace", &[Absent(NOT_ON_WINDOWS)]),
 ];
 
-const WINDOWS_CONTAINER: Table = &[(
+const WINDOWS_CONTAINER: RuleTable = &[(
     "securityContext.appArmorProfile|seLinuxOptions|seccompProfile|capabilities|readOnlyRootFilesystem|privileged|allowPrivilegeEscalation|procMount|runAsUser|runAsGroup",
     &[Absent(NOT_ON_WINDOWS)],
 )];

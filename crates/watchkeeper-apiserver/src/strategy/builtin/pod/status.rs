@@ -7,13 +7,13 @@ use crate::strategy::{
     table::{
         self,
         Rule::{Between, CheckChange, Immutable, UniqueBy},
-        Table,
+        RuleTable,
     },
 };
 
 const MAX_ID: i64 = i32::MAX as i64;
 
-const USER: Table = &[
+const USER: RuleTable = &[
     ("uid", &[Between(0, u32::MAX as i64)]),
     ("gid", &[Between(0, MAX_ID)]),
     ("supplementalGroups[]", &[Between(0, MAX_ID)]),
@@ -64,8 +64,8 @@ fn conditions(conditions: &At<'_>, errors: &mut Errors) {
             errors.push(generation.invalid("must be a non-negative integer"));
         }
         if !matches!(kind.text(), "PodScheduled" | "Ready" | "Initialized") {
-            let shown = condition.named("Type", kind.value);
-            errors.extend(names::qualified(kind.text()).into_iter().map(|detail| shown.invalid(detail)));
+            let reported = condition.named("Type", kind.value);
+            errors.extend(names::qualified(kind.text()).into_iter().map(|detail| reported.invalid(detail)));
         }
     }
 }
@@ -87,7 +87,7 @@ fn transitions(new: &At<'_>, old: &At<'_>, spec: &At<'_>, list: &str, errors: &m
     if restarts_all {
         return;
     }
-    for (place, before) in old.items().enumerate() {
+    for (index, before) in old.items().enumerate() {
         let state = before.at("state");
         let ended = state.at("terminated");
         let name = before.at("name").text();
@@ -105,7 +105,7 @@ fn transitions(new: &At<'_>, old: &At<'_>, spec: &At<'_>, list: &str, errors: &m
             .is_some_and(|status| !status.at("state").at("terminated").is_set());
         if revives && !can_restart {
             let mut error = new.forbidden("may not be transitioned to non-terminated state");
-            error.path = format!("{}[{place}].state", new.path());
+            error.path = format!("{}[{index}].state", new.path());
             errors.push(error);
         }
     }

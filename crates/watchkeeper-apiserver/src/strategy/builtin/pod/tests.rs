@@ -1,13 +1,13 @@
 use serde_json::{Value, json};
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
-fn pod() -> Kind {
-    Kind::new("", "v1", "Pod", &json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}))
+fn pod() -> KindUnderTest {
+    KindUnderTest::new("", "v1", "Pod", &json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}))
 }
 
 #[test]
-fn the_spec_of_a_pod_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_pod_spec_is_rejected() {
     pod().check_create(&[
         ("/spec/overhead", json!({"cpu": "-1"}), &["spec.overhead.limits[cpu] Invalid"]),
         ("/spec/overhead", json!({"bogus": "1"}), &["spec.overhead.limits[bogus] Invalid", "spec.overhead.limits[bogus] Invalid"]),
@@ -47,7 +47,7 @@ fn the_spec_of_a_pod_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn the_containers_of_a_pod_are_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_container_is_rejected() {
     pod().check_create(&[
         ("/spec/containers/0/restartPolicy", json!("X"), &["spec.containers[0].restartPolicy NotSupported"]),
         ("/spec/containers/0/restartPolicyRules", json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]), &["spec.containers[0].restartPolicy Required"]),
@@ -79,7 +79,7 @@ fn the_containers_of_a_pod_are_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn the_volumes_of_a_pod_are_refused_for_each_wrong_field() {
+fn each_invalid_field_of_a_volume_is_rejected() {
     let volume = |source: Value| {
         let mut volume = json!({"name": "v"});
         for (name, value) in source.as_object().into_iter().flatten() {
@@ -154,7 +154,7 @@ fn fields_of_disabled_gates_are_dropped_from_pods_and_templates() {
     assert!(spec.get("evictionResponders").is_none() && spec.get("schedulingGroup").is_none());
     assert_eq!(spec["volumes"], json!([{"name": "v", "emptyDir": {}}]));
     assert!(spec["containers"][0].get("lifecycle").is_none());
-    let deployment = Kind::new(
+    let deployment = KindUnderTest::new(
         "apps",
         "v1",
         "Deployment",
@@ -165,7 +165,7 @@ fn fields_of_disabled_gates_are_dropped_from_pods_and_templates() {
 }
 
 #[test]
-fn a_status_of_a_pod_is_refused_for_what_cannot_be() {
+fn each_invalid_field_of_a_pod_status_is_rejected() {
     pod().check_status(
         &json!({"qosClass": "BestEffort", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}),
         &[
@@ -194,7 +194,7 @@ fn a_status_of_a_pod_is_refused_for_what_cannot_be() {
 }
 
 #[test]
-fn annotations_that_are_fixed_at_creation_stay() {
+fn immutable_pod_annotations_cannot_be_changed() {
     pod().check_update(&[
         (
             "/metadata/annotations",
@@ -206,8 +206,8 @@ fn annotations_that_are_fixed_at_creation_stay() {
 }
 
 #[test]
-fn a_pod_template_is_refused_for_its_pod_and_counts_its_changes() {
-    let template = Kind::new(
+fn a_pod_template_is_validated_and_its_changes_increase_the_generation() {
+    let template = KindUnderTest::new(
         "",
         "v1",
         "PodTemplate",
@@ -230,10 +230,10 @@ fn a_pod_template_is_refused_for_its_pod_and_counts_its_changes() {
 }
 
 #[test]
-fn a_resize_changes_cpu_and_memory_and_nothing_else() {
+fn a_resize_changes_only_cpu_and_memory() {
     let with = |resources: Value| {
         let containers = json!([{"name": "c", "image": "i", "resources": resources}]);
-        Kind::new("", "v1", "Pod", &json!({"spec": {"containers": containers}})).created(&[])
+        KindUnderTest::new("", "v1", "Pod", &json!({"spec": {"containers": containers}})).created(&[])
     };
     let old = with(json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
     let cases: [(Value, &[&str]); 4] = [
@@ -242,7 +242,7 @@ fn a_resize_changes_cpu_and_memory_and_nothing_else() {
         (with(json!({"limits": {"cpu": "1", "memory": "1Gi"}})), &["spec"]),
         (with(json!({"requests": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}})), &["spec"]),
     ];
-    for (new, wanted) in cases {
+    for (new, expected) in cases {
         let mut errors = Vec::new();
         super::resize::validate(
             &crate::strategy::at::At::root(&new),
@@ -250,6 +250,6 @@ fn a_resize_changes_cpu_and_memory_and_nothing_else() {
             &mut errors,
         );
         let paths: Vec<String> = errors.into_iter().map(|error| error.path).collect();
-        assert_eq!(paths, wanted, "{}", new["spec"]["containers"][0]["resources"]);
+        assert_eq!(paths, expected, "{}", new["spec"]["containers"][0]["resources"]);
     }
 }

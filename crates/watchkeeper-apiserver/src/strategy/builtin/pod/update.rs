@@ -171,8 +171,8 @@ fn only_added_tolerations(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     };
     let tolerations = spec.at("tolerations");
     for old in old.at("tolerations").items() {
-        let wanted = without_seconds(old.value);
-        if !tolerations.items().any(|new| without_seconds(new.value) == wanted) {
+        let expected = without_seconds(old.value);
+        if !tolerations.items().any(|new| without_seconds(new.value) == expected) {
             errors.push(
                 tolerations.forbidden("existing toleration can not be modified except its tolerationSeconds"),
             );
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_changes_in_few_ways() {
+    fn only_mutable_pod_fields_can_be_updated() {
         let gated = json!({"schedulingGates": [{"name": "g"}]});
         let table = [
             (json!({}), json!({}), true),

@@ -11,12 +11,12 @@ use crate::{
         at::{At, Errors},
         formats, metadata, names,
         table::{
-            self, Condition,
+            self, FieldCondition,
             Rule::{
                 Absent, Between, Check, EnumIfSet, EvenEmpty, Format, FormatIfSet, Labels, MaxLength, OneOf,
                 Required, Struct, When,
             },
-            Table,
+            RuleTable,
         },
     },
 };
@@ -78,13 +78,13 @@ pub(in super::super) fn template_metadata(template: &At<'_>, errors: &mut Errors
     let own = template.at("metadata");
     metadata::labels(&template.named("labels", own.at("labels").value), errors);
     let annotations = own.at("annotations");
-    let shown = template.named("annotations", annotations.value);
-    metadata::annotations(&shown, errors);
-    annotations::check(&shown, &template.at("spec"), errors);
+    let reported = template.named("annotations", annotations.value);
+    metadata::annotations(&reported, errors);
+    annotations::check(&reported, &template.at("spec"), errors);
 }
 
 /// The fields of a spec that are checked after its containers.
-const BASICS: Table = &[
+const BASICS: RuleTable = &[
     ("", &[Check(host_network_ports)]),
     ("restartPolicy", &[Required, OneOf(&["Always", "OnFailure", "Never"])]),
     ("dnsPolicy", &[Required, OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])]),
@@ -112,7 +112,7 @@ const BASICS: Table = &[
     ("", &[Check(file_volumes)]),
 ];
 
-const HOST_ALIAS: Table =
+const HOST_ALIAS: RuleTable =
     &[("ip", &[EvenEmpty(names::ip)]), ("hostnames[]", &[EvenEmpty(names::dns_subdomain)])];
 
 /// Checks the spec of a pod named `pod`, or of a template if there is no name.
@@ -194,10 +194,11 @@ fn host_users(spec: &At<'_>, errors: &mut Errors) {
         return;
     }
     // Upstream writes two of the fields with a capital letter in paths.
-    for (member, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+    for (member, reported) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
+    {
         let flag = spec.at(member);
         if flag.is_true() {
-            errors.push(spec.named(shown, flag.value).forbidden("when `hostUsers` is false"));
+            errors.push(spec.named(reported, flag.value).forbidden("when `hostUsers` is false"));
         }
     }
     for list in security::ALL_CONTAINERS {
@@ -211,16 +212,16 @@ fn host_users(spec: &At<'_>, errors: &mut Errors) {
 }
 
 fn hostname_override(spec: &At<'_>, errors: &mut Errors) {
-    const NAME: Table = &[("hostnameOverride", &[MaxLength(64), FormatIfSet(names::dns_subdomain)])];
-    const CONFLICTS: Table = &[(
+    const NAME: RuleTable = &[("hostnameOverride", &[MaxLength(64), FormatIfSet(names::dns_subdomain)])];
+    const CONFLICTS: RuleTable = &[(
         "",
         &[
             When(
-                Condition::IsTrue("setHostnameAsFQDN"),
+                FieldCondition::IsTrue("setHostnameAsFQDN"),
                 &[("hostnameOverride", &[Absent("may not be specified when setHostnameAsFQDN is true")])],
             ),
             When(
-                Condition::IsTrue("hostNetwork"),
+                FieldCondition::IsTrue("hostNetwork"),
                 &[("hostnameOverride", &[Absent("may not be specified when hostNetwork is true")])],
             ),
         ],

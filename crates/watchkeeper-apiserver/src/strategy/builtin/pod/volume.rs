@@ -15,11 +15,11 @@ use crate::strategy::{
     formats, metadata, names,
     quantity::Quantity,
     table::{
-        self, Condition,
+        self, FieldCondition,
         Rule::{
             Check, EnumIfSet, Format, InRange, MaxLength, OneOf, Pointer, Present, Required, Struct, When,
         },
-        Table,
+        RuleTable,
     },
 };
 
@@ -31,7 +31,7 @@ pub(super) const FILE_MODE: fn(&At<'_>, &mut Errors) = |mode, errors| {
 };
 
 /// The rules of a key of a config map or secret, with the path of its file.
-pub(super) const KEY_TO_PATH: Table = &[
+pub(super) const KEY_TO_PATH: RuleTable = &[
     ("key", &[Required]),
     ("path", &[Required]),
     ("path", &[Format(formats::local_path)]),
@@ -39,9 +39,12 @@ pub(super) const KEY_TO_PATH: Table = &[
 ];
 
 /// The volume sources in the order of checking, with their rules.
-const SOURCES: &[(&str, Table)] = &[
+const SOURCES: &[(&str, RuleTable)] = &[
     ("emptyDir", &[("sizeLimit", &[Check(size_limit)]), ("mode", &[Check(directory_mode)])]),
-    ("hostPath", &[("path", &[Required, Format(formats::no_backsteps)]), ("", &[Check(host_path_type)])]),
+    (
+        "hostPath",
+        &[("path", &[Required, Format(formats::no_parent_references)]), ("", &[Check(host_path_type)])],
+    ),
     ("gitRepo", &[("repository", &[Required]), ("directory", &[Format(formats::descending_path)])]),
     ("gcePersistentDisk", &[("", &[Check(gce_disk)])]),
     ("awsElasticBlockStore", &[("volumeID", &[Required]), ("partition", &[Check(partition)])]),
@@ -63,8 +66,8 @@ const SOURCES: &[(&str, Table)] = &[
             (
                 "",
                 &[
-                    When(Condition::IsTrue("chapAuthDiscovery"), CHAP_SECRET),
-                    When(Condition::IsTrue("chapAuthSession"), CHAP_SECRET),
+                    When(FieldCondition::IsTrue("chapAuthDiscovery"), CHAP_SECRET),
+                    When(FieldCondition::IsTrue("chapAuthSession"), CHAP_SECRET),
                 ],
             ),
             ("", &[Check(initiator_name)]),
@@ -138,7 +141,7 @@ const SOURCES: &[(&str, Table)] = &[
     ),
 ];
 
-const CHAP_SECRET: Table = &[("secretRef", &[Present("")])];
+const CHAP_SECRET: RuleTable = &[("secretRef", &[Present("")])];
 
 /// Checks the volumes of a pod named `pod` (empty for templates). Returns the valid ones.
 pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTreeMap<String, Volume> {
@@ -261,6 +264,6 @@ fn quobyte(source: &At<'_>, errors: &mut Errors) {
 fn publish_secret(source: &At<'_>, errors: &mut Errors) {
     let reference = source.at("nodePublishSecretRef");
     let name = reference.at("name");
-    let shown = source.named("name", name.value);
-    shown.format(names::dns_subdomain, errors);
+    let reported = source.named("name", name.value);
+    reported.format(names::dns_subdomain, errors);
 }

@@ -257,7 +257,7 @@ mod tests {
     use super::pod_warnings;
 
     #[test]
-    fn what_will_surprise_is_said_once_and_only_on_create() {
+    fn questionable_pod_fields_cause_warnings_only_on_create() {
         let pod = json!({
             "metadata": {"name": "p", "annotations": {"seccomp.security.alpha.kubernetes.io/pod": "runtime/default"}},
             "spec": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}, "containers": [{"name": "c", "env": [

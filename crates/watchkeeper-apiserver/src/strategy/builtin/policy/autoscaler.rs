@@ -3,23 +3,23 @@
 
 use serde_json::{Value, json};
 
-use super::super::row::{PLAIN, Row};
+use super::super::row::{PLAIN, StrategyRow};
 use crate::{
     convert,
     strategy::{
         at::{At, Errors},
         edit::{
             self,
-            Lit::{N, O, Z},
+            DefaultValue::{EmptyObject, IntPtr, Null},
         },
         names,
         table::{
-            self, Condition,
+            self, FieldCondition,
             Rule::{
                 Absent, AtLeast, AtMost, Check, CheckWith, Enum, EnumIfSet, Format, Pointer, Positive,
                 Present, QuantityAtLeastZero, Required, RequiredAs, Struct, When,
             },
-            Table,
+            RuleTable,
         },
     },
 };
@@ -30,24 +30,28 @@ const METRICS_ANNOTATION: &str = "/metadata/annotations/autoscaling.alpha.kubern
 /// The default target utilization of CPU, in percent.
 const DEFAULT_CPU: i64 = 80;
 
-pub(super) const AUTOSCALER_V1: Row = Row {
+pub(super) const AUTOSCALER_V1: StrategyRow = StrategyRow {
     generation: &["spec"],
     status: Some(|| None),
     defaults: |object| {
-        edit::fill_all(object, &[("spec", "minReplicas", N(1))]);
+        edit::fill_all(object, &[("spec", "minReplicas", IntPtr(1))]);
         if object.pointer(METRICS_ANNOTATION).and_then(Value::as_str).is_none_or(str::is_empty) {
-            edit::fill_all(object, &[("spec", "targetCPUUtilizationPercentage", N(DEFAULT_CPU))]);
+            edit::fill_all(object, &[("spec", "targetCPUUtilizationPercentage", IntPtr(DEFAULT_CPU))]);
         }
     },
-    zeros: &[("", "status", O), ("status", "currentReplicas", N(0)), ("status", "desiredReplicas", N(0))],
+    zeros: &[
+        ("", "status", EmptyObject),
+        ("status", "currentReplicas", IntPtr(0)),
+        ("status", "desiredReplicas", IntPtr(0)),
+    ],
     table: &[("", &[CheckWith(check_as_v2)])],
     status_table: STATUS,
     ..PLAIN
 };
 
-pub(super) const AUTOSCALER: Row = Row {
+pub(super) const AUTOSCALER: StrategyRow = StrategyRow {
     defaults: |object| {
-        edit::fill_all(object, &[("spec", "minReplicas", N(1))]);
+        edit::fill_all(object, &[("spec", "minReplicas", IntPtr(1))]);
         edit::each(object, "spec", &mut |spec| {
             let has_metrics =
                 spec.get("metrics").and_then(Value::as_array).is_some_and(|metrics| !metrics.is_empty());
@@ -62,24 +66,24 @@ pub(super) const AUTOSCALER: Row = Row {
         behavior(object);
     },
     zeros: &[
-        ("", "status", O),
-        ("status", "desiredReplicas", N(0)),
-        ("status", "currentMetrics", Z),
-        ("status.conditions[]", "lastTransitionTime", Z),
+        ("", "status", EmptyObject),
+        ("status", "desiredReplicas", IntPtr(0)),
+        ("status", "currentMetrics", Null),
+        ("status.conditions[]", "lastTransitionTime", Null),
     ],
     table: AUTOSCALER_RULES,
     ..AUTOSCALER_V1
 };
 
-const AUTOSCALER_RULES: Table = &[("spec", &[Struct(SPEC)])];
+const AUTOSCALER_RULES: RuleTable = &[("spec", &[Struct(SPEC)])];
 
-const STATUS: Table = &[
+const STATUS: RuleTable = &[
     ("status.conditions[].observedGeneration", &[AtLeast(0)]),
     ("status.currentReplicas", &[AtLeast(0)]),
     ("status.desiredReplicas", &[AtLeast(0)]),
 ];
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("minReplicas", &[AtLeast(0)]),
     ("maxReplicas", &[Check(max_replicas)]),
     ("", &[Check(replicas_in_order)]),
@@ -89,10 +93,10 @@ const SPEC: Table = &[
     ("behavior.scaleUp|scaleDown", &[Pointer(SCALING_RULES)]),
 ];
 
-const REFERENCE: Table =
+const REFERENCE: RuleTable =
     &[("kind", &[Required, Format(names::path_segment)]), ("name", &[Required, Format(names::path_segment)])];
 
-const SCALING_RULES: Table = &[
+const SCALING_RULES: RuleTable = &[
     ("stabilizationWindowSeconds", &[AtLeast(0), AtMost(3600)]),
     ("selectPolicy", &[EnumIfSet(&["Disabled", "Max", "Min"])]),
     ("policies", &[RequiredAs("must specify at least one Policy")]),
@@ -100,14 +104,14 @@ const SCALING_RULES: Table = &[
     ("tolerance", &[QuantityAtLeastZero]),
 ];
 
-const SCALING_POLICY: Table = &[
+const SCALING_POLICY: RuleTable = &[
     ("type", &[Enum(&["Percent", "Pods"])]),
     ("value", &[Positive("must be greater than zero")]),
     ("periodSeconds", &[Positive("must be greater than zero"), AtMost(1800)]),
 ];
 
 /// The metric sources in the order of checking: the type, its member and its rules.
-const SOURCES: [(&str, &str, Table); 5] = [
+const SOURCES: [(&str, &str, RuleTable); 5] = [
     (
         "Object",
         "object",
@@ -119,7 +123,7 @@ const SOURCES: [(&str, &str, Table); 5] = [
                 &[
                     Struct(TARGET),
                     When(
-                        Condition::Lacks("value"),
+                        FieldCondition::Lacks("value"),
                         &[("averageValue", &[Present("must set either a target value or averageValue")])],
                     ),
                 ],
@@ -136,14 +140,14 @@ const SOURCES: [(&str, &str, Table); 5] = [
                 &[
                     Struct(TARGET),
                     When(
-                        Condition::Lacks("value"),
+                        FieldCondition::Lacks("value"),
                         &[(
                             "averageValue",
                             &[Present("must set either a target value for metric or a per-pod target")],
                         )],
                     ),
                     When(
-                        Condition::Has("averageValue"),
+                        FieldCondition::Has("averageValue"),
                         &[(
                             "value",
                             &[Absent("may not set both a target value for metric and a per-pod target")],
@@ -181,29 +185,29 @@ const SOURCES: [(&str, &str, Table); 5] = [
     ),
 ];
 
-const METRIC_IDENTIFIER: Table =
+const METRIC_IDENTIFIER: RuleTable =
     &[("name", &[RequiredAs("must specify a metric name"), Format(names::path_segment)])];
 
-const TARGET: Table = &[
+const TARGET: RuleTable = &[
     ("type", &[Check(target_type)]),
     ("value|averageValue", &[Check(positive_quantity)]),
     ("averageUtilization", &[Check(utilization)]),
 ];
 
-const RESOURCE_TARGET: Table = &[
+const RESOURCE_TARGET: RuleTable = &[
     ("", &[Struct(TARGET)]),
     (
         "",
         &[
             When(
-                Condition::Lacks("averageValue"),
+                FieldCondition::Lacks("averageValue"),
                 &[(
                     "averageUtilization",
                     &[Present("must set either a target raw value or a target utilization")],
                 )],
             ),
             When(
-                Condition::Has("averageUtilization"),
+                FieldCondition::Has("averageUtilization"),
                 &[(
                     "averageValue",
                     &[Absent("may not set both a target raw value and a target utilization")],

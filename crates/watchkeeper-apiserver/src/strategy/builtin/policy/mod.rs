@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use super::{
     condition::conditions,
-    row::{CLUSTER, PLAIN, Row},
+    row::{CLUSTER, PLAIN, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O, S},
+        DefaultValue::{EmptyObject, IntPtr, Str},
     },
     names::NameRule,
     table::{
         Rule::{
             AtLeast, AtMostAll, Check, CheckChange, EnumIfSet, Immutable, IntOrPercent, LabelSelector, Struct,
         },
-        Table,
+        RuleTable,
     },
 };
 
 /// Returns the row of a kind of the groups `autoscaling`, `policy` and `scheduling.k8s.io`.
-pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Row> {
+pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<StrategyRow> {
     Some(match (group, kind) {
         ("policy", "PodDisruptionBudget") => DISRUPTION_BUDGET,
         ("autoscaling", "HorizontalPodAutoscaler") if version == "v1" => autoscaler::AUTOSCALER_V1,
@@ -36,7 +36,7 @@ pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Row> {
     })
 }
 
-const DISRUPTION_BUDGET: Row = Row {
+const DISRUPTION_BUDGET: StrategyRow = StrategyRow {
     // Upstream checks only the common rules of metadata for a budget.
     names: NameRule::PathSegment,
     checks_metadata_last: true,
@@ -45,12 +45,12 @@ const DISRUPTION_BUDGET: Row = Row {
     takes_unconditional_update: false,
     status: Some(|| None),
     zeros: &[
-        ("", "spec", O),
-        ("", "status", O),
-        ("status", "currentHealthy", N(0)),
-        ("status", "desiredHealthy", N(0)),
-        ("status", "disruptionsAllowed", N(0)),
-        ("status", "expectedPods", N(0)),
+        ("", "spec", EmptyObject),
+        ("", "status", EmptyObject),
+        ("status", "currentHealthy", IntPtr(0)),
+        ("status", "desiredHealthy", IntPtr(0)),
+        ("status", "disruptionsAllowed", IntPtr(0)),
+        ("status", "expectedPods", IntPtr(0)),
     ],
     table: &[("spec", &[Struct(BUDGET_SPEC)])],
     status_table: &[
@@ -63,7 +63,7 @@ const DISRUPTION_BUDGET: Row = Row {
     ..PLAIN
 };
 
-const BUDGET_SPEC: Table = &[
+const BUDGET_SPEC: RuleTable = &[
     ("", &[Check(one_bound)]),
     ("minAvailable", &[IntOrPercent, AtMostAll]),
     ("maxUnavailable", &[IntOrPercent, AtMostAll]),
@@ -77,9 +77,9 @@ fn one_bound(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const PRIORITY_CLASS: Row = Row {
-    defaults: |object| edit::fill_all(object, &[("", "preemptionPolicy", S("PreemptLowerPriority"))]),
-    zeros: &[("", "value", N(0))],
+const PRIORITY_CLASS: StrategyRow = StrategyRow {
+    defaults: |object| edit::fill_all(object, &[("", "preemptionPolicy", Str("PreemptLowerPriority"))]),
+    zeros: &[("", "value", IntPtr(0))],
     // The generation of a priority class is set once and never incremented.
     prepare_create: |object| {
         if let Some(metadata) = edit::object(object, "metadata") {

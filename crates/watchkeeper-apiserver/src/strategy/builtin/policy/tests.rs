@@ -1,9 +1,9 @@
 use serde_json::json;
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
-fn autoscaler(version: &str) -> Kind {
-    Kind::new(
+fn autoscaler(version: &str) -> KindUnderTest {
+    KindUnderTest::new(
         "autoscaling",
         version,
         "HorizontalPodAutoscaler",
@@ -13,7 +13,7 @@ fn autoscaler(version: &str) -> Kind {
 }
 
 #[test]
-fn an_autoscaler_is_refused_for_each_wrong_field() {
+fn each_invalid_field_of_an_autoscaler_is_rejected() {
     let target = |extra: serde_json::Value| json!([{"type": "Resource", "resource": {"name": "cpu", "target": extra}}]);
     autoscaler("v2").check_create(&[
         ("/spec/minReplicas", json!(-1), &["spec.minReplicas Invalid"]),
@@ -88,7 +88,7 @@ fn an_autoscaler_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn an_autoscaler_of_the_old_version_is_checked_as_one_of_the_new() {
+fn an_autoscaler_v1_is_validated_as_v2() {
     let kind = autoscaler("v1");
     kind.check_create(&[
         (
@@ -102,8 +102,8 @@ fn an_autoscaler_of_the_old_version_is_checked_as_one_of_the_new() {
 }
 
 #[test]
-fn a_scale_target_that_was_stored_without_a_group_stays_as_it_is() {
-    let kind = Kind::new(
+fn a_scale_target_stored_without_a_group_is_unchanged() {
+    let kind = KindUnderTest::new(
         "autoscaling",
         "v2",
         "HorizontalPodAutoscaler",
@@ -124,8 +124,9 @@ fn a_scale_target_that_was_stored_without_a_group_stays_as_it_is() {
 }
 
 #[test]
-fn a_disruption_budget_is_refused_for_its_spec_and_status_and_not_for_its_metadata() {
-    let budget = Kind::new("policy", "v1", "PodDisruptionBudget", &json!({"spec": {"minAvailable": 1}}));
+fn a_disruption_budget_with_an_invalid_spec_or_status_is_rejected() {
+    let budget =
+        KindUnderTest::new("policy", "v1", "PodDisruptionBudget", &json!({"spec": {"minAvailable": 1}}));
     budget.check_create(&[
         ("/metadata/name", json!("UPPER_case"), &[]),
         ("/metadata/finalizers", json!(["bare"]), &[]),
@@ -146,8 +147,8 @@ fn a_disruption_budget_is_refused_for_its_spec_and_status_and_not_for_its_metada
 }
 
 #[test]
-fn the_generation_of_a_priority_class_does_not_count() {
-    let class = Kind::new(
+fn the_generation_of_a_priority_class_does_not_increase() {
+    let class = KindUnderTest::new(
         "scheduling.k8s.io",
         "v1",
         "PriorityClass",

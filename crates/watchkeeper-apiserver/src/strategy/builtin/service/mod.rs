@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::row::{PLAIN, Row};
+use super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
     at::At,
     edit::{
         self,
-        Lit::{B, O, S},
+        DefaultValue::{Bool, EmptyObject, Str},
     },
     names::NameRule,
 };
@@ -53,13 +53,13 @@ fn warnings(object: &Value) -> Vec<String> {
     warnings
 }
 
-pub(super) const SERVICE: Row = Row {
+pub(super) const SERVICE: StrategyRow = StrategyRow {
     names: NameRule::Label,
     creates_on_update: true,
     delete_returns_object: true,
     status: Some(|| Some(json!({"loadBalancer": {}}))),
     defaults: service_defaults,
-    zeros: &[("", "status", O), ("status", "loadBalancer", O)],
+    zeros: &[("", "status", EmptyObject), ("status", "loadBalancer", EmptyObject)],
     prepare_create: |object| {
         cluster_ips(object, None);
         families(object, None);
@@ -101,9 +101,9 @@ fn service_defaults(object: &mut Value) {
     edit::fill_all(
         object,
         &[
-            ("spec", "sessionAffinity", S("None")),
-            ("spec", "type", S("ClusterIP")),
-            ("spec.ports[]", "protocol", S("TCP")),
+            ("spec", "sessionAffinity", Str("None")),
+            ("spec", "type", Str("ClusterIP")),
+            ("spec.ports[]", "protocol", Str("TCP")),
         ],
     );
     edit::each(object, "spec", &mut |spec| match edit::text(spec, "sessionAffinity") {
@@ -134,22 +134,22 @@ fn service_defaults(object: &mut Value) {
         }
     });
     if is_external(object) {
-        edit::fill_all(object, &[("spec", "externalTrafficPolicy", S("Cluster"))]);
+        edit::fill_all(object, &[("spec", "externalTrafficPolicy", Str("Cluster"))]);
     }
     if !is_external_name(object) {
-        edit::fill_all(object, &[("spec", "internalTrafficPolicy", S("Cluster"))]);
+        edit::fill_all(object, &[("spec", "internalTrafficPolicy", Str("Cluster"))]);
     }
     if kind_of(object) == "LoadBalancer" {
-        edit::fill_all(object, &[("spec", "allocateLoadBalancerNodePorts", B(true))]);
+        edit::fill_all(object, &[("spec", "allocateLoadBalancerNodePorts", Bool(true))]);
         edit::each(object, "status.loadBalancer.ingress[]", &mut |ingress| {
             if !edit::text(ingress, "ip").is_empty() {
-                edit::fill(ingress, "ipMode", S("VIP"));
+                edit::fill(ingress, "ipMode", Str("VIP"));
             }
         });
     }
 }
 
-/// Synchronizes `clusterIP` and the first of `clusterIPs`. Clients that know only one of them may change that one.
+/// Synchronizes `clusterIP` and the first of `clusterIPs`. Clients that support only one of them may change only that one.
 fn cluster_ips(object: &mut Value, old: Option<&Value>) {
     let read = |service: &Value| {
         let ip = service.pointer("/spec/clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -159,18 +159,18 @@ fn cluster_ips(object: &mut Value, old: Option<&Value>) {
     let (ip, ips) = read(object);
     let (old_ip, old_ips) = old.map(read).unwrap_or_default();
     let same_list = ips == old_ips;
-    let wanted = if old.is_none() {
+    let expected = if old.is_none() {
         (!ip.is_empty() && ips.is_empty()).then(|| vec![Value::from(ip)])
     } else if ip != old_ip && same_list {
         Some(if ip.is_empty() { Vec::new() } else { vec![Value::from(ip)] })
     } else {
         (!old_ips.is_empty() && ips.is_empty() && ip == old_ip).then_some(old_ips)
     };
-    if let (Some(wanted), Some(spec)) = (wanted, edit::object(object, "spec")) {
-        if wanted.is_empty() {
+    if let (Some(expected), Some(spec)) = (expected, edit::object(object, "spec")) {
+        if expected.is_empty() {
             spec.remove("clusterIPs");
         } else {
-            spec.insert("clusterIPs".to_owned(), wanted.into());
+            spec.insert("clusterIPs".to_owned(), expected.into());
         }
     }
 }
@@ -240,14 +240,14 @@ fn keep_node_ports(object: &mut Value, old: &Value) {
         };
         let before = old_ports.iter().find(same_name).and_then(|old| old.get("nodePort")?.as_i64());
         if let Some(before) = before.filter(|before| !used.contains(before)) {
-            edit::fill(port, "nodePort", edit::Lit::I(before));
+            edit::fill(port, "nodePort", edit::DefaultValue::Int(before));
         }
     });
     let health = old.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
     if needs_health_check(object)
         && let Some(port) = health
     {
-        edit::fill_all(object, &[("spec", "healthCheckNodePort", edit::Lit::I(port))]);
+        edit::fill_all(object, &[("spec", "healthCheckNodePort", edit::DefaultValue::Int(port))]);
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_changes_only_the_type_loses_what_came_with_the_old_one() {
+    fn changing_only_the_type_drops_fields_of_the_old_type() {
         let old = service(&json!({"type": "NodePort", "clusterIP": "10.96.0.2", "clusterIPs": ["10.96.0.2"],
             "ports": [{"port": 80, "nodePort": 30001}]}));
         let mut new = old.clone();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_is_kept_when_a_client_leaves_it_out() {
+    fn allocated_addresses_and_node_ports_are_kept_when_an_update_omits_them() {
         let old = service(&json!({"type": "NodePort", "clusterIP": "10.96.0.2", "clusterIPs": ["10.96.0.2"],
             "ports": [{"port": 80, "nodePort": 30001}]}));
         let mut new = service(&json!({"type": "NodePort", "ports": [{"port": 81}]}));

@@ -1,10 +1,10 @@
 use serde_json::json;
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
 #[test]
-fn a_service_is_refused_for_each_wrong_field() {
-    let service = Kind::new("", "v1", "Service", &json!({"spec": {"ports": [{"port": 80}]}}));
+fn each_invalid_field_of_a_service_is_rejected() {
+    let service = KindUnderTest::new("", "v1", "Service", &json!({"spec": {"ports": [{"port": 80}]}}));
     service.check_create(&[
         ("/spec/ipFamilies", json!(["IPv6"]), &["spec.ipFamilies[0] Invalid"]),
         ("/spec/ipFamilies", json!(["IPv5"]), &["spec.ipFamilies[0] NotSupported"]),
@@ -35,8 +35,12 @@ fn a_service_is_refused_for_each_wrong_field() {
         ("/spec/healthCheckNodePort", json!(30000), &["spec.healthCheckNodePort Invalid"]),
         ("/spec/sessionAffinity", json!("X"), &["spec.sessionAffinity NotSupported"]),
     ]);
-    let balanced =
-        Kind::new("", "v1", "Service", &json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}));
+    let balanced = KindUnderTest::new(
+        "",
+        "v1",
+        "Service",
+        &json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}),
+    );
     balanced.check_create(&[
         ("/spec/loadBalancerSourceRanges", json!([" 10.0.0.0/8 "]), &[]),
         (
@@ -54,15 +58,19 @@ fn a_service_is_refused_for_each_wrong_field() {
 }
 
 #[test]
-fn only_a_balanced_service_has_addresses_of_balancers_in_its_status() {
+fn only_a_load_balancer_service_has_ingress_addresses_in_its_status() {
     let ingress = "/status/loadBalancer/ingress";
-    let service = Kind::new("", "v1", "Service", &json!({"spec": {"ports": [{"port": 80}]}}));
+    let service = KindUnderTest::new("", "v1", "Service", &json!({"spec": {"ports": [{"port": 80}]}}));
     service.check_status(
         &json!({}),
         &[(ingress, json!([{"ip": "10.0.0.1"}]), &["status.loadBalancer.ingress Forbidden"])],
     );
-    let balanced =
-        Kind::new("", "v1", "Service", &json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}));
+    let balanced = KindUnderTest::new(
+        "",
+        "v1",
+        "Service",
+        &json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}),
+    );
     balanced.check_status(
         &json!({}),
         &[

@@ -11,12 +11,12 @@ use crate::{
         at::{At, Errors},
         formats, names,
         table::{
-            self, Condition,
+            self, FieldCondition,
             Rule::{
                 Absent, Between, Check, CheckChange, CheckWith, EnumIfSet, Format, FormatIfSet, InRange,
                 Labels, OneOf, PortOrName, Present, Required, Struct, When,
             },
-            Table,
+            RuleTable,
         },
     },
 };
@@ -29,9 +29,9 @@ const MODE_ANNOTATION: &str = "service.kubernetes.io/topology-mode";
 const RANGES_ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
-pub(super) const SERVICE: Table = &[("", &[CheckWith(service)])];
+pub(super) const SERVICE: RuleTable = &[("", &[CheckWith(service)])];
 
-const RULES: Table = &[
+const RULES: RuleTable = &[
     ("", &[CheckChange(cluster_ip_change), CheckChange(family_change), CheckChange(class_change)]),
     ("", &[CheckChange(health_check_change)]),
     ("metadata.annotations", &[Check(topology_annotations)]),
@@ -43,7 +43,7 @@ const RULES: Table = &[
     ("spec.trafficDistribution", &[EnumIfSet(&["PreferClose", "PreferSameZone", "PreferSameNode"])]),
 ];
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("", &[Check(has_ports), Check(by_type)]),
     ("ports", &[Check(port_names)]),
     ("selector", &[Labels]),
@@ -51,9 +51,9 @@ const SPEC: Table = &[
     (
         "",
         &[
-            When(Condition::Is("sessionAffinity", "ClientIP"), CLIENT_IP),
+            When(FieldCondition::Is("sessionAffinity", "ClientIP"), CLIENT_IP),
             When(
-                Condition::Is("sessionAffinity", "None"),
+                FieldCondition::Is("sessionAffinity", "None"),
                 &[("sessionAffinityConfig", &[Absent("must not be set when session affinity is None")])],
             ),
         ],
@@ -64,38 +64,38 @@ const SPEC: Table = &[
     ("ports", &[Check(unique_ports)]),
 ];
 
-const PORT: Table = &[
+const PORT: RuleTable = &[
     ("port", &[InRange(1, 65535)]),
     ("protocol", &[Required, OneOf(&["SCTP", "TCP", "UDP"])]),
     ("targetPort", &[PortOrName]),
     ("appProtocol", &[FormatIfSet(names::qualified)]),
 ];
 
-const CLIENT_IP: Table = &[(
+const CLIENT_IP: RuleTable = &[(
     "sessionAffinityConfig.clientIP.timeoutSeconds",
     &[Present("when session affinity type is ClientIP"), Between(1, 86400)],
 )];
 
-const BALANCER: Table = &[(
+const BALANCER: RuleTable = &[(
     "",
     &[
         When(
-            Condition::IsNot("type", "LoadBalancer"),
+            FieldCondition::IsNot("type", "LoadBalancer"),
             &[
                 ("allocateLoadBalancerNodePorts", &[Absent(ONLY_BALANCED)]),
                 ("loadBalancerClass", &[Absent(ONLY_BALANCED)]),
             ],
         ),
         When(
-            Condition::Is("type", "LoadBalancer"),
+            FieldCondition::Is("type", "LoadBalancer"),
             &[("loadBalancerClass", &[FormatIfSet(names::qualified)])],
         ),
     ],
 )];
 
-pub(super) const STATUS: Table = &[("", &[Check(balancer_status)])];
+pub(super) const STATUS: RuleTable = &[("", &[Check(balancer_status)])];
 
-const BALANCER_INGRESS: Table = &[
+const BALANCER_INGRESS: RuleTable = &[
     ("ip", &[Format(names::ip)]),
     ("", &[Check(ip_mode)]),
     ("hostname", &[Format(names::dns_subdomain), Check(no_ip)]),
@@ -232,8 +232,8 @@ fn unique_ports(ports: &At<'_>, errors: &mut Errors) {
     for port in ports.items() {
         let (protocol, number) = (port.at("protocol"), port.at("port"));
         if !seen.insert((number.int(), protocol.text().to_owned())) {
-            let shown = json!({"protocol": protocol.text(), "port": number.value});
-            errors.push(FieldError::new(FieldErrorKind::Duplicate, port.path(), Some(shown), ""));
+            let reported = json!({"protocol": protocol.text(), "port": number.value});
+            errors.push(FieldError::new(FieldErrorKind::Duplicate, port.path(), Some(reported), ""));
         }
     }
 }
@@ -272,8 +272,8 @@ fn addresses(spec: &At<'_>, errors: &mut Errors) {
 fn cluster_ips(ips: &At<'_>, families: &At<'_>, errors: &mut Errors) {
     let count = ips.items().count();
     let mut is_wrong = false;
-    for (place, ip) in ips.items().enumerate() {
-        if place == 0 && ip.text() == "None" {
+    for (index, ip) in ips.items().enumerate() {
+        if index == 0 && ip.text() == "None" {
             if count > 1 {
                 is_wrong = true;
                 errors.push(ips.invalid("'None' must be the first and only value"));
@@ -295,12 +295,12 @@ fn cluster_ips(ips: &At<'_>, families: &At<'_>, errors: &mut Errors) {
     if count > 1 && !both {
         errors.push(ips.invalid("may specify no more than one IP for each IP family"));
     }
-    for (place, (ip, family)) in ips.items().zip(families.items()).enumerate() {
-        let wanted = family.text();
-        let differs = (wanted == "IPv4" && is_v6(&ip)) || (wanted == "IPv6" && !is_v6(&ip));
+    for (index, (ip, family)) in ips.items().zip(families.items()).enumerate() {
+        let required = family.text();
+        let differs = (required == "IPv4" && is_v6(&ip)) || (required == "IPv6" && !is_v6(&ip));
         if differs && ip.text() != "None" {
             errors.push(
-                ip.invalid(format!("expected an {wanted} value as indicated by `ipFamilies[{place}]`")),
+                ip.invalid(format!("expected an {required} value as indicated by `ipFamilies[{index}]`")),
             );
         }
     }
@@ -319,7 +319,7 @@ fn source_ranges(object: &At<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let ranges = spec.at("loadBalancerSourceRanges");
     // Upstream writes the field with a capital letter in paths.
-    let shown = spec.named("LoadBalancerSourceRanges", ranges.value);
+    let reported = spec.named("LoadBalancerSourceRanges", ranges.value);
     let annotations = metadata.at("annotations");
     let annotation = annotations.key(RANGES_ANNOTATION);
     let is_balanced = spec.at("type").text() == "LoadBalancer";
@@ -328,9 +328,9 @@ fn source_ranges(object: &At<'_>, errors: &mut Errors) {
     };
     if !ranges.is_empty() {
         if !is_balanced {
-            errors.push(shown.forbidden(ONLY_BALANCED));
+            errors.push(reported.forbidden(ONLY_BALANCED));
         }
-        for range in shown.items() {
+        for range in reported.items() {
             check(&range, range.text(), errors);
         }
     } else if annotation.is_set() {
@@ -380,8 +380,8 @@ fn cluster_ip_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
     let (ips, old_ips) = (spec.at("clusterIPs"), old_spec.at("clusterIPs"));
     let (count, old_count) = (ips.items().count(), old_ips.items().count());
-    let mut reject = |place: usize, detail: &str| {
-        let path = format!("{}[{place}]", ips.path());
+    let mut reject = |index: usize, detail: &str| {
+        let path = format!("{}[{index}]", ips.path());
         errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some(ips.value.clone()), detail));
     };
     if old_count > count && count == 0 {
@@ -389,9 +389,9 @@ fn cluster_ip_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
     // Only the first address is immutable when one is added or removed.
     let compared = if count == old_count { count } else { 1 };
-    for (place, (now, before)) in ips.items().zip(old_ips.items()).take(compared).enumerate() {
+    for (index, (now, before)) in ips.items().zip(old_ips.items()).take(compared).enumerate() {
         if now.value != before.value {
-            reject(place, "may not change once set");
+            reject(index, "may not change once set");
         }
     }
     let policy = spec.at("ipFamilyPolicy");

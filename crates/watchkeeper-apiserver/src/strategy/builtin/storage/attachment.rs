@@ -3,20 +3,20 @@
 use serde_json::json;
 
 use super::{
-    super::row::{CLUSTER, Row, StatusMeta},
+    super::row::{CLUSTER, StatusMetadata, StrategyRow},
     DRIVER_NAME, source, volume,
 };
 use crate::strategy::{
     at::{At, Errors},
     edit, names, quantity,
-    table::{Rule, Table},
+    table::{Rule, RuleTable},
 };
 
-pub(super) const VOLUME_ATTACHMENT: Row = Row {
+pub(super) const VOLUME_ATTACHMENT: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     delete_returns_object: true,
     status: Some(|| Some(json!({"attached": false}))),
-    status_meta: StatusMeta::Old,
+    status_meta: StatusMetadata::Immutable,
     defaults: |object| {
         source::defaults(object, "spec.source.inlineVolumeSpec");
         edit::each(object, "spec.source.inlineVolumeSpec.capacity", &mut quantity::canonicalize);
@@ -41,7 +41,7 @@ pub(super) const VOLUME_ATTACHMENT: Row = Row {
     ..CLUSTER
 };
 
-const STATUS: Table = &[
+const STATUS: RuleTable = &[
     (
         "attachmentMetadata",
         &[Rule::Check(|map, errors| {

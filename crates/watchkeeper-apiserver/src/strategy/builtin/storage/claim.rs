@@ -6,7 +6,7 @@ use super::{
     super::{
         claim::claim_spec,
         resource_name,
-        row::{PLAIN, Row},
+        row::{PLAIN, StrategyRow},
     },
     add_finalizer,
 };
@@ -14,17 +14,17 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{O, S, Z},
+        DefaultValue::{EmptyObject, Null, Str},
         Members,
     },
     names,
     quantity::{self, Quantity},
-    table::{Rule, Table},
+    table::{Rule, RuleTable},
 };
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-pub(in super::super) const PERSISTENT_VOLUME_CLAIM: Row = Row {
+pub(in super::super) const PERSISTENT_VOLUME_CLAIM: StrategyRow = StrategyRow {
     delete_returns_object: true,
     status: Some(|| Some(json!({"phase": "Pending"}))),
     gated: &[("status", &[("healthStatus", "CSIVolumeHealth")])],
@@ -32,12 +32,12 @@ pub(in super::super) const PERSISTENT_VOLUME_CLAIM: Row = Row {
         edit::fill_all(
             object,
             &[
-                ("", "status", O),
-                ("status", "phase", S("Pending")),
-                ("spec", "volumeMode", S("Filesystem")),
-                ("spec", "resources", O),
-                ("status.conditions[]", "lastProbeTime", Z),
-                ("status.conditions[]", "lastTransitionTime", Z),
+                ("", "status", EmptyObject),
+                ("status", "phase", Str("Pending")),
+                ("spec", "volumeMode", Str("Filesystem")),
+                ("spec", "resources", EmptyObject),
+                ("status.conditions[]", "lastProbeTime", Null),
+                ("status.conditions[]", "lastTransitionTime", Null),
             ],
         );
         edit::each(object, "spec.resources.requests|limits", &mut quantity::canonicalize);
@@ -165,7 +165,7 @@ fn update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const STATUS: Table = &[
+const STATUS: RuleTable = &[
     (
         "status.capacity{}",
         &[Rule::Check(|amount, errors| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     super::{
         node_selector,
-        row::{CLUSTER, PLAIN, Row, StatusMeta},
+        row::{CLUSTER, PLAIN, StatusMetadata, StrategyRow},
     },
     DRIVER_NAME,
 };
@@ -15,14 +15,14 @@ use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{B, O, S, Z},
+        DefaultValue::{Bool, EmptyObject, Null, Str},
     },
     names,
     quantity::Quantity,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
-pub(super) const DRIVER: Row = Row {
+pub(super) const DRIVER: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     delete_returns_object: true,
     generation: &["spec"],
@@ -31,14 +31,14 @@ pub(super) const DRIVER: Row = Row {
         edit::fill_all(
             object,
             &[
-                ("", "spec", O),
-                ("spec", "attachRequired", B(true)),
-                ("spec", "podInfoOnMount", B(false)),
-                ("spec", "storageCapacity", B(false)),
-                ("spec", "fsGroupPolicy", S("ReadWriteOnceWithFSType")),
-                ("spec", "requiresRepublish", B(false)),
-                ("spec", "seLinuxMount", B(false)),
-                ("spec", "preventPodSchedulingIfMissing", B(false)),
+                ("", "spec", EmptyObject),
+                ("spec", "attachRequired", Bool(true)),
+                ("spec", "podInfoOnMount", Bool(false)),
+                ("spec", "storageCapacity", Bool(false)),
+                ("spec", "fsGroupPolicy", Str("ReadWriteOnceWithFSType")),
+                ("spec", "requiresRepublish", Bool(false)),
+                ("spec", "seLinuxMount", Bool(false)),
+                ("spec", "preventPodSchedulingIfMissing", Bool(false)),
             ],
         );
         edit::each(object, "spec", &mut |spec| {
@@ -76,7 +76,7 @@ pub(super) const DRIVER: Row = Row {
     ..CLUSTER
 };
 
-const DRIVER_SPEC: Table = &[
+const DRIVER_SPEC: RuleTable = &[
     ("fsGroupPolicy", &[Rule::Enum(&["File", "None", "ReadWriteOnceWithFSType"])]),
     ("tokenRequests", &[Rule::Check(token_requests)]),
     ("volumeLifecycleModes", &[Rule::Check(lifecycle_modes)]),
@@ -131,12 +131,12 @@ fn lifecycle_modes(modes: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) const NODE: Row = Row {
+pub(super) const NODE: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     delete_returns_object: true,
-    zeros: &[("", "spec", O), ("spec", "drivers", Z)],
+    zeros: &[("", "spec", EmptyObject), ("spec", "drivers", Null)],
     status: Some(|| None),
-    status_meta: StatusMeta::Old,
+    status_meta: StatusMetadata::Immutable,
     gated: &[("status", &[("storageHealth", "CSIVolumeHealth")])],
     table: &[("spec.drivers", &[Rule::Check(drivers)])],
     validate_update: |object, old, errors| {
@@ -164,7 +164,7 @@ pub(super) const NODE: Row = Row {
     ..CLUSTER
 };
 
-const NODE_DRIVER: Table = &[
+const NODE_DRIVER: RuleTable = &[
     ("name", DRIVER_NAME),
     (
         "nodeID",
@@ -206,7 +206,7 @@ fn drivers(drivers: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) const STORAGE_CAPACITY: Row = Row {
+pub(super) const STORAGE_CAPACITY: StrategyRow = StrategyRow {
     takes_unconditional_update: false,
     defaults: |object| {
         edit::each(object, "", &mut |members| {

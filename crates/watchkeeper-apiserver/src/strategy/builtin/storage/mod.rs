@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 pub(super) use self::{claim::PERSISTENT_VOLUME_CLAIM, volume::PERSISTENT_VOLUME};
 use super::{
     node_selector,
-    row::{CLUSTER, Row},
+    row::{CLUSTER, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors},
-    edit::{self, Lit::S},
+    edit::{self, DefaultValue::Str},
     metadata::too_long,
     names,
-    table::{Rule, Table},
+    table::{Rule, RuleTable},
 };
 
 /// Returns the row of a kind of the group `storage.k8s.io`.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "StorageClass" => STORAGE_CLASS,
         "CSIDriver" => csi::DRIVER,
@@ -42,12 +42,12 @@ pub(super) const DRIVER_NAME: &[Rule] =
 const PARAMETERS_MAX: usize = 512;
 const PARAMETERS_SIZE: usize = 256 * 1024;
 
-const STORAGE_CLASS: Row = Row {
+const STORAGE_CLASS: StrategyRow = StrategyRow {
     delete_returns_object: true,
     defaults: |object| {
         edit::fill_all(
             object,
-            &[("", "reclaimPolicy", S("Delete")), ("", "volumeBindingMode", S("Immediate"))],
+            &[("", "reclaimPolicy", Str("Delete")), ("", "volumeBindingMode", Str("Immediate"))],
         );
     },
     table: CLASS,
@@ -65,7 +65,7 @@ const STORAGE_CLASS: Row = Row {
     ..CLUSTER
 };
 
-const CLASS: Table = &[
+const CLASS: RuleTable = &[
     ("provisioner", &[Rule::Required, Rule::Format(names::caseless_qualified), Rule::Immutable]),
     ("parameters", &[Rule::Check(parameters), Rule::Immutable]),
     ("reclaimPolicy", &[Rule::OneOf(&["Delete", "Retain"]), Rule::Immutable]),
@@ -76,7 +76,7 @@ const CLASS: Table = &[
     ("allowedTopologies", &[Rule::Check(node_selector::topologies)]),
 ];
 
-const VOLUME_ATTRIBUTES_CLASS: Row = Row {
+const VOLUME_ATTRIBUTES_CLASS: StrategyRow = StrategyRow {
     delete_returns_object: true,
     prepare_create: |object| add_finalizer(object, "kubernetes.io/vac-protection"),
     table: &[

@@ -10,28 +10,35 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{B, S},
+        DefaultValue::{Bool, Str},
     },
     names,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
 /// Sets the defaults of the sources of the volume at `path`.
 pub(super) fn defaults(object: &mut Value, path: &str) {
     const DEFAULTS: &[(&str, &[edit::Fill])] = &[
-        ("hostPath", &[("", "type", S(""))]),
-        ("rbd", &[("", "pool", S("rbd")), ("", "user", S("admin")), ("", "keyring", S("/etc/ceph/keyring"))]),
-        ("iscsi", &[("", "iscsiInterface", S("default"))]),
+        ("hostPath", &[("", "type", Str(""))]),
+        (
+            "rbd",
+            &[
+                ("", "pool", Str("rbd")),
+                ("", "user", Str("admin")),
+                ("", "keyring", Str("/etc/ceph/keyring")),
+            ],
+        ),
+        ("iscsi", &[("", "iscsiInterface", Str("default"))]),
         (
             "azureDisk",
             &[
-                ("", "cachingMode", S("ReadWrite")),
-                ("", "fsType", S("ext4")),
-                ("", "readOnly", B(false)),
-                ("", "kind", S("Shared")),
+                ("", "cachingMode", Str("ReadWrite")),
+                ("", "fsType", Str("ext4")),
+                ("", "readOnly", Bool(false)),
+                ("", "kind", Str("Shared")),
             ],
         ),
-        ("scaleIO", &[("", "storageMode", S("ThinProvisioned")), ("", "fsType", S("xfs"))]),
+        ("scaleIO", &[("", "storageMode", Str("ThinProvisioned")), ("", "fsType", Str("xfs"))]),
     ];
     for (source, fills) in DEFAULTS {
         edit::each(object, &format!("{path}.{source}"), &mut |members| {
@@ -43,33 +50,36 @@ pub(super) fn defaults(object: &mut Value, path: &str) {
 }
 
 /// A volume source: its member, the location of the error for a second source, the location of its errors, its rules.
-pub(super) struct Source {
+pub(super) struct VolumeSource {
     pub(super) member: &'static str,
     second: &'static str,
     inside: &'static str,
-    rules: Table,
+    rules: RuleTable,
 }
 
-const fn source(member: &'static str, rules: Table) -> Source {
-    Source { member, second: member, inside: member, rules }
+const fn source(member: &'static str, rules: RuleTable) -> VolumeSource {
+    VolumeSource { member, second: member, inside: member, rules }
 }
 
-const SECRET: Table = &[("name", &[Rule::Required]), ("namespace", &[Rule::Required])];
-const CSI_SECRET: Table = &[
+const SECRET: RuleTable = &[("name", &[Rule::Required]), ("namespace", &[Rule::Required])];
+const CSI_SECRET: RuleTable = &[
     ("name", &[Rule::Required, Rule::Format(names::dns_subdomain)]),
     ("namespace", &[Rule::Required, Rule::Format(names::dns_label)]),
 ];
-const PATH: Table = &[("path", &[Rule::Required, Rule::Check(no_backsteps)])];
+const PATH: RuleTable = &[("path", &[Rule::Required, Rule::Check(no_parent_references)])];
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
 /// The sources in the order of checking.
-pub(super) const SOURCES: [Source; 22] = [
+pub(super) const SOURCES: [VolumeSource; 22] = [
     source(
         "hostPath",
-        &[("path", &[Rule::Required, Rule::Check(no_backsteps)]), ("type", &[Rule::OneOf(&HOST_PATH_TYPES)])],
+        &[
+            ("path", &[Rule::Required, Rule::Check(no_parent_references)]),
+            ("type", &[Rule::OneOf(&HOST_PATH_TYPES)]),
+        ],
     ),
-    Source {
+    VolumeSource {
         member: "gcePersistentDisk",
         second: "gcePersistentDisk",
         inside: "persistentDisk",
@@ -108,7 +118,7 @@ pub(super) const SOURCES: [Source; 22] = [
         "quobyte",
         &[("registry", &[Rule::Required, Rule::Check(host_ports)]), ("volume", &[Rule::Required])],
     ),
-    Source {
+    VolumeSource {
         member: "cephfs",
         second: "cephFS",
         inside: "cephfs",
@@ -172,7 +182,7 @@ pub(super) const SOURCES: [Source; 22] = [
     ),
 ];
 
-const ISCSI: Table = &[
+const ISCSI: RuleTable = &[
     ("targetPortal", &[Rule::Required]),
     ("iqn", &[Rule::Required, Rule::Check(iscsi_name)]),
     ("lun", &[Rule::Between(0, 255)]),
@@ -198,7 +208,7 @@ const ISCSI: Table = &[
     ),
 ];
 
-fn no_backsteps(path: &At<'_>, errors: &mut Errors) {
+fn no_parent_references(path: &At<'_>, errors: &mut Errors) {
     if path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }

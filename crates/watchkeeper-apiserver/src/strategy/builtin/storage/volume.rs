@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     super::{
         node_selector::{self, NODE_SELECTOR},
-        row::{CLUSTER, Row},
+        row::{CLUSTER, StrategyRow},
     },
     add_finalizer,
     source::{self, SOURCES},
@@ -14,33 +14,33 @@ use crate::strategy::{
     at::{At, Errors, moved},
     edit::{
         self,
-        Lit::{O, S},
+        DefaultValue::{EmptyObject, Str},
     },
     names, quantity,
     quantity::Quantity,
-    table::{self, Rule, Table},
+    table::{self, Rule, RuleTable},
 };
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-pub(in super::super) const PERSISTENT_VOLUME: Row = Row {
+pub(in super::super) const PERSISTENT_VOLUME: StrategyRow = StrategyRow {
     delete_returns_object: true,
     status: Some(|| Some(json!({"phase": "Pending"}))),
     defaults: |object| {
         edit::fill_all(
             object,
             &[
-                ("", "status", O),
-                ("status", "phase", S("Pending")),
-                ("spec", "persistentVolumeReclaimPolicy", S("Retain")),
-                ("spec", "volumeMode", S("Filesystem")),
+                ("", "status", EmptyObject),
+                ("status", "phase", Str("Pending")),
+                ("spec", "persistentVolumeReclaimPolicy", Str("Retain")),
+                ("spec", "volumeMode", Str("Filesystem")),
             ],
         );
         source::defaults(object, "spec");
         edit::each(object, "spec.capacity", &mut quantity::canonicalize);
     },
     prepare_create: |object| add_finalizer(object, "kubernetes.io/pv-protection"),
-    stamp: |part, object, old, context| {
+    set_request_fields: |part, object, old, context| {
         use crate::strategy::Part;
         let before = old.and_then(|old| old.get("status"));
         let phase = |status: Option<&Value>| status.and_then(|status| status.get("phase")).cloned();
@@ -95,7 +95,7 @@ pub(super) fn access_modes(spec: &At<'_>, detail: &str, errors: &mut Errors) {
     }
 }
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("persistentVolumeReclaimPolicy", &[Rule::OneOf(&["Delete", "Recycle", "Retain"])]),
     (
         "nodeAffinity",
@@ -106,7 +106,7 @@ const SPEC: Table = &[
     ),
 ];
 
-const SPEC_AFTER_SOURCE: Table = &[
+const SPEC_AFTER_SOURCE: RuleTable = &[
     ("storageClassName", &[Rule::Format(names::dns_subdomain)]),
     ("volumeMode", &[Rule::Enum(&["Block", "Filesystem"])]),
     (
@@ -157,7 +157,7 @@ fn check(spec: &At<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-const INLINE: Table = &[
+const INLINE: RuleTable = &[
     ("claimRef", &[Rule::Absent("may not be specified in the context of inline volumes")]),
     ("capacity", &[Rule::Forbidden("may not be specified in the context of inline volumes")]),
     ("csi", &[Rule::Present("has to be specified in the context of inline volumes")]),
@@ -165,9 +165,9 @@ const INLINE: Table = &[
 
 /// Checks the inline volume spec of an attachment.
 pub(super) fn check_inline(spec: &At<'_>, errors: &mut Errors) {
-    let only = |member: &str, wanted: &str, detail: &str, errors: &mut Errors| {
+    let only = |member: &str, expected: &str, detail: &str, errors: &mut Errors| {
         let at = spec.at(member);
-        if !at.is_empty() && at.text() != wanted {
+        if !at.is_empty() && at.text() != expected {
             errors.push(at.forbidden(detail));
         }
     };
@@ -293,9 +293,9 @@ fn warnings(object: &At<'_>) -> Vec<String> {
     table::visit(&spec, None, path, &mut |expressions, _| {
         warnings.extend(node_selector::expression_warnings(expressions));
     });
-    for (source, shown, advice) in REMOVED {
+    for (source, reported, advice) in REMOVED {
         if spec.at(source).is_set() {
-            warnings.push(format!("spec.{shown}: {advice}"));
+            warnings.push(format!("spec.{reported}: {advice}"));
         }
     }
     warnings

@@ -2,39 +2,44 @@
 
 use serde_json::Value;
 
-use super::{super::row::Row, CONDITION_TIMES, WORKLOAD, rolling, status, template, template_defaults};
+use super::{
+    super::row::StrategyRow, CONDITION_TIMES, WORKLOAD, rolling, status, template, template_defaults,
+};
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O},
+        DefaultValue::{EmptyObject, IntPtr},
     },
     table::{
         self,
         Rule::{AtLeast, AtMostAll, Check, Immutable, IntOrPercent, Struct},
-        Table,
+        RuleTable,
     },
 };
 
 /// The annotation that counts changes of the template. Clients cannot set it.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-pub(super) const DAEMON_SET: Row = Row {
+pub(super) const DAEMON_SET: StrategyRow = StrategyRow {
     defaults: |object| {
         edit::object(object, "spec");
-        edit::fill_all(object, &[("spec", "updateStrategy", O), ("spec", "revisionHistoryLimit", N(10))]);
-        rolling(object, "updateStrategy", &[("", "maxUnavailable", N(1)), ("", "maxSurge", N(0))]);
+        edit::fill_all(
+            object,
+            &[("spec", "updateStrategy", EmptyObject), ("spec", "revisionHistoryLimit", IntPtr(10))],
+        );
+        rolling(object, "updateStrategy", &[("", "maxUnavailable", IntPtr(1)), ("", "maxSurge", IntPtr(0))]);
         template_defaults(object);
         // The annotation is part of the API form of the object, so the writer of the object manages it.
         let given = template_generation(object).unwrap_or(0);
         set_template_generation(object, given);
     },
     zeros: &[
-        ("", "status", O),
-        ("status", "currentNumberScheduled", N(0)),
-        ("status", "numberMisscheduled", N(0)),
-        ("status", "desiredNumberScheduled", N(0)),
-        ("status", "numberReady", N(0)),
+        ("", "status", EmptyObject),
+        ("status", "currentNumberScheduled", IntPtr(0)),
+        ("status", "numberMisscheduled", IntPtr(0)),
+        ("status", "desiredNumberScheduled", IntPtr(0)),
+        ("status", "numberReady", IntPtr(0)),
         CONDITION_TIMES,
     ],
     prepare_create: |object| {
@@ -55,7 +60,7 @@ pub(super) const DAEMON_SET: Row = Row {
     ..WORKLOAD
 };
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("selector", &[Immutable]),
     ("", &[Check(selected_template)]),
     ("minReadySeconds", &[AtLeast(0)]),
@@ -63,12 +68,12 @@ const SPEC: Table = &[
     ("revisionHistoryLimit", &[AtLeast(0)]),
 ];
 
-const PACE: Table = &[
+const PACE: RuleTable = &[
     ("maxUnavailable", &[IntOrPercent]),
     ("maxSurge", &[IntOrPercent]),
     ("maxUnavailable", &[AtMostAll]),
     ("maxSurge", &[AtMostAll]),
-    ("", &[Check(one_pace)]),
+    ("", &[Check(one_of_unavailable_and_surge)]),
 ];
 
 fn template_generation(object: &Value) -> Option<i64> {
@@ -86,7 +91,7 @@ fn selected_template(spec: &At<'_>, errors: &mut Errors) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     let own = template.at("metadata");
     let labels = own.at("labels");
-    if let template::Selector::Misses = template::selector(&selector, &labels, errors) {
+    if let template::SelectorMatch::Mismatch = template::selector(&selector, &labels, errors) {
         template::report_mismatch(&labels, errors);
     }
     if template::is_empty(&selector) {
@@ -107,7 +112,7 @@ fn strategy(strategy: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that exactly one of `maxUnavailable` and `maxSurge` is not zero.
-fn one_pace(update: &At<'_>, errors: &mut Errors) {
+fn one_of_unavailable_and_surge(update: &At<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
     match (table::number_or_percent(&unavailable) != 0, table::number_or_percent(&surge) != 0) {
         (true, true) => errors.push(surge.invalid("may not be set when maxUnavailable is non-zero")),

@@ -9,26 +9,27 @@ mod tests;
 
 use serde_json::Value;
 
-pub(super) use self::template::{Selector, report_mismatch, selector};
+pub(super) use self::template::{SelectorMatch, report_mismatch, selector};
 use super::{
     pod,
-    row::{PLAIN, Row, StatusMeta},
+    row::{PLAIN, StatusMetadata, StrategyRow},
 };
 use crate::strategy::{
     at::{At, Errors},
     edit::{
-        self, Fill,
-        Lit::{N, O, S, Z},
+        self,
+        DefaultValue::{EmptyObject, IntPtr, Null, Str},
+        Fill,
     },
     table::{
         self,
         Rule::{AtLeast, AtMostAll, Check, Immutable, IntOrPercent, Required, Struct},
-        Table,
+        RuleTable,
     },
 };
 
 /// Returns the row of a kind of the group `apps`.
-pub(super) fn find(kind: &str) -> Option<Row> {
+pub(super) fn find(kind: &str) -> Option<StrategyRow> {
     Some(match kind {
         "Deployment" => DEPLOYMENT,
         "ReplicaSet" => REPLICA_SET,
@@ -39,7 +40,7 @@ pub(super) fn find(kind: &str) -> Option<Row> {
     })
 }
 
-const WORKLOAD: Row = Row {
+const WORKLOAD: StrategyRow = StrategyRow {
     generation: &["spec"],
     status: Some(|| None),
     gated: &[("spec.template.spec", pod::GATED_SPEC)],
@@ -47,22 +48,22 @@ const WORKLOAD: Row = Row {
     ..PLAIN
 };
 
-const DEPLOYMENT: Row = Row {
+const DEPLOYMENT: StrategyRow = StrategyRow {
     generation: &["spec", "metadata.annotations"],
-    status_meta: StatusMeta::OldLabels,
+    status_meta: StatusMetadata::ExceptLabels,
     defaults: |object| {
         edit::object(object, "spec");
         edit::fill_all(object, DEPLOYMENT_DEFAULTS);
-        rolling(object, "strategy", &[("", "maxUnavailable", S("25%")), ("", "maxSurge", S("25%"))]);
+        rolling(object, "strategy", &[("", "maxUnavailable", Str("25%")), ("", "maxSurge", Str("25%"))]);
         template_defaults(object);
     },
-    zeros: &[("", "status", O), CONDITION_TIMES, ("status.conditions[]", "lastUpdateTime", Z)],
+    zeros: &[("", "status", EmptyObject), CONDITION_TIMES, ("status.conditions[]", "lastUpdateTime", Null)],
     table: &[("spec", &[Struct(DEPLOYMENT_SPEC)])],
     status_table: &[("status", &[Struct(status::DEPLOYMENT)])],
     ..WORKLOAD
 };
 
-const DEPLOYMENT_SPEC: Table = &[
+const DEPLOYMENT_SPEC: RuleTable = &[
     ("replicas", &[AtLeast(0)]),
     ("", &[Check(deployment_template)]),
     ("strategy", &[Check(strategy)]),
@@ -73,19 +74,19 @@ const DEPLOYMENT_SPEC: Table = &[
     ("selector", &[Immutable]),
 ];
 
-const REPLICA_SET: Row = Row {
+const REPLICA_SET: StrategyRow = StrategyRow {
     defaults: |object| {
         edit::object(object, "spec");
-        edit::fill_all(object, &[("spec", "replicas", N(1))]);
+        edit::fill_all(object, &[("spec", "replicas", IntPtr(1))]);
         template_defaults(object);
     },
-    zeros: &[("", "status", O), ("status", "replicas", N(0)), CONDITION_TIMES],
+    zeros: &[("", "status", EmptyObject), ("status", "replicas", IntPtr(0)), CONDITION_TIMES],
     table: &[("spec", &[Struct(REPLICA_SET_SPEC)])],
     status_table: &[("status", &[Struct(status::REPLICA_SET)])],
     ..WORKLOAD
 };
 
-const REPLICA_SET_SPEC: Table = &[
+const REPLICA_SET_SPEC: RuleTable = &[
     ("replicas", &[AtLeast(0)]),
     ("minReadySeconds", &[AtLeast(0)]),
     // The detail mentions deployments upstream as well.
@@ -93,8 +94,8 @@ const REPLICA_SET_SPEC: Table = &[
     ("selector", &[Immutable]),
 ];
 
-const CONTROLLER_REVISION: Row = Row {
-    zeros: &[("", "revision", N(0)), ("", "data", Z)],
+const CONTROLLER_REVISION: StrategyRow = StrategyRow {
+    zeros: &[("", "revision", IntPtr(0)), ("", "data", Null)],
     table: &[("revision", &[AtLeast(0)]), ("data", &[Immutable])],
     validate_create: |object, errors| {
         let data = object.at("data");
@@ -107,10 +108,10 @@ const CONTROLLER_REVISION: Row = Row {
     ..PLAIN
 };
 
-pub(super) const REPLICATION_CONTROLLER: Row = Row {
+pub(super) const REPLICATION_CONTROLLER: StrategyRow = StrategyRow {
     defaults: |object| {
         edit::object(object, "spec");
-        edit::fill_all(object, &[("spec", "replicas", N(1))]);
+        edit::fill_all(object, &[("spec", "replicas", IntPtr(1))]);
         let labels = object.pointer("/spec/template/metadata/labels").cloned();
         if let Some(labels) =
             labels.filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty()))
@@ -127,26 +128,26 @@ pub(super) const REPLICATION_CONTROLLER: Row = Row {
             pod::template_defaults(template);
         }
     },
-    zeros: &[("", "status", O), ("status", "replicas", N(0)), CONDITION_TIMES],
+    zeros: &[("", "status", EmptyObject), ("status", "replicas", IntPtr(0)), CONDITION_TIMES],
     table: &[("spec", &[Struct(CONTROLLER_SPEC)])],
     status_table: &[("status", &[Struct(status::REPLICA_SET)])],
     ..WORKLOAD
 };
 
-const CONTROLLER_SPEC: Table = &[
+const CONTROLLER_SPEC: RuleTable = &[
     ("minReadySeconds", &[AtLeast(0)]),
     ("selector", &[Required]),
     ("replicas", &[AtLeast(0)]),
     ("", &[Check(template::of_replication_controller)]),
 ];
 
-const CONDITION_TIMES: Fill = ("status.conditions[]", "lastTransitionTime", Z);
+const CONDITION_TIMES: Fill = ("status.conditions[]", "lastTransitionTime", Null);
 
 const DEPLOYMENT_DEFAULTS: &[Fill] = &[
-    ("spec", "replicas", N(1)),
-    ("spec", "strategy", O),
-    ("spec", "revisionHistoryLimit", N(10)),
-    ("spec", "progressDeadlineSeconds", N(600)),
+    ("spec", "replicas", IntPtr(1)),
+    ("spec", "strategy", EmptyObject),
+    ("spec", "revisionHistoryLimit", IntPtr(10)),
+    ("spec", "progressDeadlineSeconds", IntPtr(600)),
 ];
 
 /// Sets the defaults of the template, which upstream adds if it is absent.
@@ -160,7 +161,7 @@ fn template_defaults(object: &mut Value) {
 /// Sets the defaults of a rolling update from `table`, unless the strategy has another type.
 fn rolling(object: &mut Value, member: &str, table: &[Fill]) {
     let Some(strategy) = object.get_mut("spec").and_then(|spec| spec.get_mut(member)) else { return };
-    edit::fill_all(strategy, &[("", "type", S("RollingUpdate"))]);
+    edit::fill_all(strategy, &[("", "type", Str("RollingUpdate"))]);
     if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate") {
         edit::object(strategy, "rollingUpdate");
         if let Some(update) = strategy.get_mut("rollingUpdate") {
@@ -188,14 +189,14 @@ fn strategy(strategy: &At<'_>, errors: &mut Errors) {
     }
 }
 
-const PACE: Table = &[
+const PACE: RuleTable = &[
     ("maxUnavailable", &[IntOrPercent]),
     ("maxSurge", &[IntOrPercent]),
-    ("", &[Check(some_pace)]),
+    ("", &[Check(unavailable_or_surge)]),
     ("maxUnavailable", &[AtMostAll]),
 ];
 
-fn some_pace(update: &At<'_>, errors: &mut Errors) {
+fn unavailable_or_surge(update: &At<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
     if table::number_or_percent(&unavailable) == 0 && table::number_or_percent(&surge) == 0 {
         errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));

@@ -3,31 +3,31 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::{claim, row::Row},
+    super::{claim, row::StrategyRow},
     CONDITION_TIMES, WORKLOAD, status, template, template_defaults,
 };
 use crate::strategy::{
     at::{At, Errors},
     edit::{
         self,
-        Lit::{N, O, S},
+        DefaultValue::{EmptyObject, IntPtr, Str},
     },
     names::{self, NameRule},
     table::{
         self,
         Rule::{AtLeast, AtMostAll, Check, Enum, Format, Immutable, IntOrPercent, Pointer, Struct},
-        Table,
+        RuleTable,
     },
 };
 
-pub(super) const STATEFUL_SET: Row = Row {
+pub(super) const STATEFUL_SET: StrategyRow = StrategyRow {
     names: NameRule::Label,
     defaults,
     zeros: &[
-        ("", "status", O),
-        ("spec", "serviceName", S("")),
-        ("status", "replicas", N(0)),
-        ("status", "availableReplicas", N(0)),
+        ("", "status", EmptyObject),
+        ("spec", "serviceName", Str("")),
+        ("status", "replicas", IntPtr(0)),
+        ("status", "availableReplicas", IntPtr(0)),
         CONDITION_TIMES,
     ],
     table: &[("spec", &[Struct(SPEC)])],
@@ -35,7 +35,7 @@ pub(super) const STATEFUL_SET: Row = Row {
     ..WORKLOAD
 };
 
-const SPEC: Table = &[
+const SPEC: RuleTable = &[
     ("podManagementPolicy", &[Check(management_policy)]),
     ("updateStrategy", &[Check(strategy)]),
     (
@@ -57,7 +57,7 @@ const SPEC: Table = &[
     ("podManagementPolicy", &[Immutable]),
 ];
 
-const PACE: Table =
+const PACE: RuleTable =
     &[("partition", &[AtLeast(0)]), ("maxUnavailable", &[IntOrPercent, Check(not_zero), AtMostAll])];
 
 fn defaults(object: &mut Value) {
@@ -67,18 +67,18 @@ fn defaults(object: &mut Value) {
     edit::fill_all(
         object,
         &[
-            ("spec", "podManagementPolicy", S("OrderedReady")),
-            ("spec", "updateStrategy", O),
-            ("spec.updateStrategy", "type", S("RollingUpdate")),
+            ("spec", "podManagementPolicy", Str("OrderedReady")),
+            ("spec", "updateStrategy", EmptyObject),
+            ("spec.updateStrategy", "type", Str("RollingUpdate")),
         ],
     );
     if !has_type {
-        edit::fill_all(object, &[("spec.updateStrategy", "rollingUpdate", O)]);
+        edit::fill_all(object, &[("spec.updateStrategy", "rollingUpdate", EmptyObject)]);
     }
     let strategy = object.pointer("/spec/updateStrategy/type").and_then(Value::as_str);
     if strategy == Some("RollingUpdate") {
-        edit::fill_all(object, &[("spec.updateStrategy.rollingUpdate", "partition", N(0))]);
-        edit::fill_all(object, &[("spec.updateStrategy.rollingUpdate", "maxUnavailable", N(1))]);
+        edit::fill_all(object, &[("spec.updateStrategy.rollingUpdate", "partition", IntPtr(0))]);
+        edit::fill_all(object, &[("spec.updateStrategy.rollingUpdate", "maxUnavailable", IntPtr(1))]);
     }
     // The kind of a claim template is fixed, whatever a client sends.
     edit::each(object, "spec.volumeClaimTemplates[]", &mut |claim| {
@@ -88,15 +88,15 @@ fn defaults(object: &mut Value) {
     edit::fill_all(
         object,
         &[
-            ("spec", "persistentVolumeClaimRetentionPolicy", O),
-            ("spec.persistentVolumeClaimRetentionPolicy", "whenDeleted", S("Retain")),
-            ("spec.persistentVolumeClaimRetentionPolicy", "whenScaled", S("Retain")),
-            ("spec", "replicas", N(1)),
-            ("spec", "revisionHistoryLimit", N(10)),
-            ("spec.volumeClaimTemplates[]", "spec", O),
-            ("spec.volumeClaimTemplates[]", "status", O),
-            ("spec.volumeClaimTemplates[].status", "phase", S("Pending")),
-            ("spec.volumeClaimTemplates[].spec", "volumeMode", S("Filesystem")),
+            ("spec", "persistentVolumeClaimRetentionPolicy", EmptyObject),
+            ("spec.persistentVolumeClaimRetentionPolicy", "whenDeleted", Str("Retain")),
+            ("spec.persistentVolumeClaimRetentionPolicy", "whenScaled", Str("Retain")),
+            ("spec", "replicas", IntPtr(1)),
+            ("spec", "revisionHistoryLimit", IntPtr(10)),
+            ("spec.volumeClaimTemplates[]", "spec", EmptyObject),
+            ("spec.volumeClaimTemplates[]", "status", EmptyObject),
+            ("spec.volumeClaimTemplates[].status", "phase", Str("Pending")),
+            ("spec.volumeClaimTemplates[].spec", "volumeMode", Str("Filesystem")),
         ],
     );
     template_defaults(object);

@@ -4,11 +4,11 @@ use crate::strategy::{
     at::{At, Errors},
     table::{
         Rule::{AtLeast, Check, CheckChange},
-        Table,
+        RuleTable,
     },
 };
 
-pub(super) const REPLICA_SET: Table = &[
+pub(super) const REPLICA_SET: RuleTable = &[
     ("replicas", &[AtLeast(0)]),
     ("fullyLabeledReplicas", &[AtLeast(0)]),
     ("readyReplicas", &[AtLeast(0)]),
@@ -28,7 +28,7 @@ pub(super) const REPLICA_SET: Table = &[
     ),
 ];
 
-pub(super) const DEPLOYMENT: Table = &[
+pub(super) const DEPLOYMENT: RuleTable = &[
     ("observedGeneration", &[AtLeast(0)]),
     ("replicas", &[AtLeast(0)]),
     ("updatedReplicas", &[AtLeast(0)]),
@@ -51,7 +51,7 @@ pub(super) const DEPLOYMENT: Table = &[
     ("collisionCount", &[CheckChange(not_decremented)]),
 ];
 
-pub(super) const STATEFUL_SET: Table = &[
+pub(super) const STATEFUL_SET: RuleTable = &[
     ("replicas", &[AtLeast(0)]),
     ("readyReplicas", &[AtLeast(0)]),
     ("currentReplicas", &[AtLeast(0)]),
@@ -69,7 +69,7 @@ pub(super) const STATEFUL_SET: Table = &[
     ("collisionCount", &[CheckChange(not_decremented)]),
 ];
 
-pub(super) const DAEMON_SET: Table = &[
+pub(super) const DAEMON_SET: RuleTable = &[
     ("currentNumberScheduled", &[AtLeast(0)]),
     ("numberMisscheduled", &[AtLeast(0)]),
     ("desiredNumberScheduled", &[AtLeast(0)]),

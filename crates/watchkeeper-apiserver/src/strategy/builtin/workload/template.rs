@@ -7,25 +7,25 @@ use crate::strategy::{
 };
 
 /// The result of matching a selector with a template.
-pub(in super::super) enum Selector {
+pub(in super::super) enum SelectorMatch {
     /// The selector is malformed.
-    Wrong,
+    Invalid,
     /// The selector matches the pods of the template, or everything.
-    Selects,
+    Matches,
     /// The selector does not match the pods of the template. An absent selector matches nothing.
-    Misses,
+    Mismatch,
 }
 
 /// Checks a selector, and whether it matches `labels`.
-pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> Selector {
+pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> SelectorMatch {
     let before = errors.len();
     metadata::label_selector(selector, errors);
     if errors.len() > before {
-        Selector::Wrong
+        SelectorMatch::Invalid
     } else if selector.is_set() && metadata::selects(selector, labels) {
-        Selector::Selects
+        SelectorMatch::Matches
     } else {
-        Selector::Misses
+        SelectorMatch::Mismatch
     }
 }
 
@@ -51,12 +51,12 @@ pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Erro
         errors.push(selector.invalid(format!("empty selector is invalid for {kind}")));
     }
     match outcome {
-        Selector::Wrong => {
+        SelectorMatch::Invalid => {
             errors.push(selector.invalid("invalid label selector"));
             return;
         }
-        Selector::Misses => report_mismatch(&labels, errors),
-        Selector::Selects => {}
+        SelectorMatch::Mismatch => report_mismatch(&labels, errors),
+        SelectorMatch::Matches => {}
     }
     pod::template(&template, errors);
     always_running(&template, title, errors);

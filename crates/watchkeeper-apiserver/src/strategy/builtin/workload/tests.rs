@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
-use super::super::cases::Kind;
+use super::super::cases::KindUnderTest;
 
-fn workload(kind: &str) -> Kind {
-    Kind::new(
+fn workload(kind: &str) -> KindUnderTest {
+    KindUnderTest::new(
         "apps",
         "v1",
         kind,
@@ -14,7 +14,7 @@ fn workload(kind: &str) -> Kind {
 }
 
 #[test]
-fn a_deployment_is_refused_for_each_wrong_field_and_for_its_template() {
+fn each_invalid_field_of_a_deployment_and_its_template_is_rejected() {
     workload("Deployment").check_create(&[
         (
             "/spec/template",
@@ -68,7 +68,7 @@ fn a_deployment_is_refused_for_each_wrong_field_and_for_its_template() {
 }
 
 #[test]
-fn ports_of_the_host_are_not_filled_in_in_a_template() {
+fn host_ports_are_not_defaulted_in_a_template() {
     let changes = [
         ("/spec/template/spec/hostNetwork", json!(true)),
         ("/spec/template/spec/containers/0/ports", json!([{"containerPort": 80}])),
@@ -81,7 +81,7 @@ fn ports_of_the_host_are_not_filled_in_in_a_template() {
 }
 
 #[test]
-fn a_daemon_set_counts_changes_of_its_template_in_an_annotation() {
+fn a_daemon_set_counts_template_changes_in_an_annotation() {
     let kind = workload("DaemonSet");
     let annotation = "/metadata/annotations/deprecated.daemonset.template.generation";
     let old = kind.created(&[]);
@@ -109,7 +109,7 @@ fn a_daemon_set_counts_changes_of_its_template_in_an_annotation() {
 }
 
 #[test]
-fn a_stateful_set_is_refused_for_its_claim_templates() {
+fn invalid_claim_templates_of_a_stateful_set_are_rejected() {
     let kind = workload("StatefulSet");
     let claim = |spec: Value| json!([{"metadata": {"name": "v"}, "kind": "Odd", "spec": spec}]);
     let storage = json!({"requests": {"storage": "1Gi"}});
@@ -153,10 +153,10 @@ fn a_stateful_set_is_refused_for_its_claim_templates() {
 }
 
 #[test]
-fn a_replica_set_and_a_replication_controller_are_refused_for_their_status() {
+fn invalid_statuses_of_replica_sets_and_replication_controllers_are_rejected() {
     for kind in [
         workload("ReplicaSet"),
-        Kind::new(
+        KindUnderTest::new(
             "",
             "v1",
             "ReplicationController",
@@ -177,9 +177,10 @@ fn a_replica_set_and_a_replication_controller_are_refused_for_their_status() {
 
 #[test]
 fn a_controller_revision_holds_an_object() {
-    Kind::new("apps", "v1", "ControllerRevision", &json!({"revision": 1, "data": {"a": 1}})).check_create(&[
-        ("/data", Value::Null, &["data Required"]),
-        ("/data", json!([1]), &["data Required"]),
-        ("/revision", json!(-1), &["revision Invalid"]),
-    ]);
+    KindUnderTest::new("apps", "v1", "ControllerRevision", &json!({"revision": 1, "data": {"a": 1}}))
+        .check_create(&[
+            ("/data", Value::Null, &["data Required"]),
+            ("/data", json!([1]), &["data Required"]),
+            ("/revision", json!(-1), &["revision Invalid"]),
+        ]);
 }

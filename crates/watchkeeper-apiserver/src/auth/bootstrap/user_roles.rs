@@ -9,12 +9,12 @@ use super::{READ, READ_WRITE, WRITE, cluster_role, rule};
 /// Returns the three roles and those that hold their rules.
 pub(super) fn roles() -> Vec<Value> {
     vec![
-        gathering("admin", None),
-        gathering("edit", Some("admin")),
-        gathering("view", Some("edit")),
-        gathered("admin", &admin_rules()),
-        gathered("edit", &edit_rules()),
-        gathered("view", &view_rules()),
+        aggregating_role("admin", None),
+        aggregating_role("edit", Some("admin")),
+        aggregating_role("view", Some("edit")),
+        aggregated_role("admin", &admin_rules()),
+        aggregated_role("edit", &edit_rules()),
+        aggregated_role("view", &view_rules()),
     ]
 }
 
@@ -23,7 +23,7 @@ fn label(name: &str) -> String {
 }
 
 /// Returns the role `name`, whose rules are also those of the role `included_in`.
-fn gathering(name: &str, included_in: Option<&str>) -> Value {
+fn aggregating_role(name: &str, included_in: Option<&str>) -> Value {
     let mut role = cluster_role(name, &[]);
     role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label(name): "true"}}]});
     if let Some(other) = included_in {
@@ -33,7 +33,7 @@ fn gathering(name: &str, included_in: Option<&str>) -> Value {
 }
 
 /// Returns the role that holds the rules of the role `name`.
-fn gathered(name: &str, rules: &[Value]) -> Value {
+fn aggregated_role(name: &str, rules: &[Value]) -> Value {
     let mut role = cluster_role(&format!("system:aggregate-to-{name}"), rules);
     role["metadata"]["labels"][label(name)] = "true".into();
     role

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
 
-use crate::answer;
+use crate::response_check;
 
 const METHODS: &[&str] =
     &["GET", "GET", "POST", "POST", "PUT", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS", "FOO"];
@@ -194,7 +194,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 #[derive(Debug, Clone)]
-struct Nonsense {
+struct MalformedRequest {
     method: &'static str,
     uri: String,
     content_type: &'static str,
@@ -202,10 +202,10 @@ struct Nonsense {
     body: String,
 }
 
-fn nonsense() -> impl Strategy<Value = Nonsense> {
-    let place = prop_oneof![
+fn nonsense() -> impl Strategy<Value = MalformedRequest> {
+    let segment = prop_oneof![
         3 => (prop::sample::select(PLACES), prop::collection::vec(prop::sample::select(WORDS), 0..3))
-            .prop_map(|(place, words)| [vec![place], words].concat().join("/")),
+            .prop_map(|(segment, words)| [vec![segment], words].concat().join("/")),
         1 => prop::collection::vec(prop::sample::select(WORDS), 0..7).prop_map(|words| format!("/{}", words.join("/"))),
     ];
     let query = prop::collection::vec(prop::sample::select(QUERIES), 0..3).prop_map(|parts| parts.join("&"));
@@ -220,10 +220,10 @@ fn nonsense() -> impl Strategy<Value = Nonsense> {
         1 => any::<String>(),
     ];
     let (types, accepts) = (prop::sample::select(TYPES), prop::sample::select(ACCEPTS));
-    (prop::sample::select(METHODS), place, query, types, accepts, body).prop_map(
-        |(method, place, query, content_type, accept, body)| Nonsense {
+    (prop::sample::select(METHODS), segment, query, types, accepts, body).prop_map(
+        |(method, segment, query, content_type, accept, body)| MalformedRequest {
             method,
-            uri: format!("{place}?{query}"),
+            uri: format!("{segment}?{query}"),
             content_type,
             accept,
             body,
@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nonsense_is_answered_with_a_status_and_never_a_panic(requests in prop::collection::vec(nonsense(), 1..24)) {
+    fn malformed_requests_are_answered_with_a_status_and_never_a_panic(requests in prop::collection::vec(nonsense(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let server = ApiServer::builder().seed(1).control(true).build();
@@ -247,7 +247,7 @@ proptest! {
                     .header("accept", request.accept)
                     .body(request.body.into_bytes());
                 let Ok(built) = built else { continue };
-                answer::check(&server, built).await;
+                response_check::check(&server, built).await;
             }
             server.shutdown().await;
         });

@@ -83,7 +83,7 @@ impl Rest {
     }
 
     /// Creates and deletes the `IPAddress` objects of a service whose addresses were those of `old` and are those of `new`.
-    pub(super) fn follow_addresses(&self, old: Option<&Value>, new: Option<&Value>) {
+    pub(super) fn sync_addresses(&self, old: Option<&Value>, new: Option<&Value>) {
         let (had, has) =
             (old.map(addresses_of).unwrap_or_default(), new.map(addresses_of).unwrap_or_default());
         for (address, object) in
@@ -94,14 +94,14 @@ impl Rest {
             }
         }
         for (address, _) in had.iter().filter(|(address, _)| has.iter().all(|(other, _)| other != address)) {
-            let Some(request) = self.own_request(ADDRESSES, "", address) else { continue };
+            let Some(request) = self.server_request(ADDRESSES, "", address) else { continue };
             if let Err(error) = self.delete(&request) {
                 tracing::debug!(address, message = error.message, "deleting the address of a service failed");
             }
         }
     }
 
-    fn own_request(
+    fn server_request(
         &self,
         (group, version, plural): Resource,
         namespace: &str,
@@ -114,7 +114,7 @@ impl Rest {
 
     fn create_if_absent(&self, resource: Resource, namespace: &str, object: &Value) -> Result<(), ApiError> {
         let name = super::meta::text(object, "name");
-        let Some(mut request) = self.own_request(resource, namespace, name) else { return Ok(()) };
+        let Some(mut request) = self.server_request(resource, namespace, name) else { return Ok(()) };
         if self.store.get(&table_of(&request.kind), &key_of(namespace, name)).is_some() {
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl Rest {
     /// Creates an object, or sets `members` of the existing one to their values in `object`.
     fn correct(&self, resource: Resource, object: &Value, members: &[&str]) -> Result<(), ApiError> {
         self.create_if_absent(resource, NAMESPACE, object)?;
-        let Some(mut request) = self.own_request(resource, NAMESPACE, NAME) else { return Ok(()) };
+        let Some(mut request) = self.server_request(resource, NAMESPACE, NAME) else { return Ok(()) };
         let current = self.current(&request)?;
         let mut found = request.served().object(&current);
         let is_right = |found: &Value| {
@@ -149,7 +149,7 @@ impl Rest {
     fn publish_range(&self) -> Result<(), ApiError> {
         let range = json!({"metadata": {"name": NAME}, "spec": {"cidrs": [SERVICE_RANGE]}});
         self.create_if_absent(RANGES, "", &range)?;
-        let Some(mut request) = self.own_request(RANGES, "", NAME) else { return Ok(()) };
+        let Some(mut request) = self.server_request(RANGES, "", NAME) else { return Ok(()) };
         let found = request.served().object(&*self.current(&request)?);
         let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
         let is_judged =

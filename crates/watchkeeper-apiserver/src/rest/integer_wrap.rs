@@ -26,7 +26,7 @@ pub(super) fn integers(value: &mut Value, ty: &TypeRef) {
         }
         (value @ Value::Number(_), Shape::Scalar(Scalar::Int32)) => {
             if let Some(number) = whole(value).filter(|number| i32::try_from(*number).is_err()) {
-                #[expect(clippy::cast_possible_truncation, reason = "the lower bits are what is kept")]
+                #[expect(clippy::cast_possible_truncation, reason = "the lower bits are kept")]
                 let lower = number as i32;
                 *value = lower.into();
             }
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_their_lower_bits() {
+    fn integers_wrap_to_the_width_of_their_field() {
         let ty = TypeRef::builtin_named("io.k8s.api.apps.v1.DeploymentSpec");
-        for (given, wanted) in [
+        for (given, expected) in [
             (json!(5), json!(5)),
             (json!(99_999_999_999_i64), json!(1_215_752_191)),
             (json!(3_000_000_000_i64), json!(-1_294_967_296)),
@@ -72,7 +72,7 @@ mod tests {
         ] {
             let mut spec = json!({"replicas": given});
             integers(&mut spec, &ty);
-            assert_eq!(spec["replicas"], wanted, "{given}");
+            assert_eq!(spec["replicas"], expected, "{given}");
         }
     }
 }

@@ -22,7 +22,7 @@ async fn restored(cluster: &Cluster, path: &str, uid: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_has_its_service_from_the_first_request_on() {
+async fn the_kubernetes_service_exists_from_the_first_request() {
     let cluster = Cluster::new();
     let (_, service) = cluster.get(SERVICE).await;
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1", "{service}");
@@ -39,7 +39,7 @@ async fn a_server_has_its_service_from_the_first_request_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_makes_about_itself_comes_back() {
+async fn the_kubernetes_service_and_its_endpoints_are_recreated() {
     let cluster = Cluster::new();
     for path in [SERVICE, ENDPOINTS, SLICE, RANGE] {
         let (_, first) = cluster.get(path).await;
@@ -70,7 +70,7 @@ async fn the_endpoints_have_the_port_the_server_listens_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_address_of_a_service_is_an_object() {
+async fn a_cluster_ip_has_an_ip_address_object() {
     let cluster = Cluster::new();
     let services = "/api/v1/namespaces/default/services";
     let created = cluster

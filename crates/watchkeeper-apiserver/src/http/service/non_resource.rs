@@ -7,7 +7,7 @@ use super::{
     super::{body::ResponseBody, discovery, health, metrics, negotiate::Media, respond},
     Api,
 };
-use crate::rest::{Answer, Payload, errors};
+use crate::rest::{ApiResponse, Payload, errors};
 
 impl Api {
     /// Returns the 404 for a version that is not served. Built-in groups return a `Status`; a group that does not exist has
@@ -67,8 +67,8 @@ impl Api {
         if !is_get {
             return respond::error(&errors::method_not_allowed(), Media::Json);
         }
-        respond::answer(
-            Answer { code: 200, payload: Payload::Value(value), warnings: Vec::new() },
+        respond::success(
+            ApiResponse { code: 200, payload: Payload::Value(value), warnings: Vec::new() },
             Media::Json,
             true,
             None,

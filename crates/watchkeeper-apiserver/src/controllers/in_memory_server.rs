@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    garbage::{Live, OwnerLookup, Propagation, remove_finalizer},
-    object::{FOREGROUND, Meta, ORPHAN, Owner, Place, is_same_kind},
-    objects::{Change, Deletion, Objects, Served},
+    garbage::{LiveReads, OwnerLookup, Propagation, remove_finalizer},
+    object::{FOREGROUND, Meta, ORPHAN, ObjectRef, Owner, is_same_kind},
+    objects::{Deletion, ListableKind, Objects, ServerEvent},
 };
 use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
 
-/// The server. Changes are kept in a list until a test delivers them.
+/// An in-memory server. Events are kept in a list until a test delivers them.
 #[derive(Debug)]
-pub(crate) struct World {
-    kinds: RefCell<Vec<Served>>,
-    objects: RefCell<BTreeMap<Place, Value>>,
-    changes: RefCell<Vec<Change>>,
+pub(crate) struct InMemoryServer {
+    kinds: RefCell<Vec<ListableKind>>,
+    objects: RefCell<BTreeMap<ObjectRef, Value>>,
+    changes: RefCell<Vec<ServerEvent>>,
     version: Cell<u64>,
     date: Cell<SystemTime>,
     /// Notified on every change.
@@ -33,7 +33,7 @@ pub(crate) struct World {
     pub(crate) refused: Cell<Option<&'static str>>,
 }
 
-impl World {
+impl InMemoryServer {
     /// Creates a server with some built-in kinds and no objects.
     pub(crate) fn new() -> Self {
         let world = Self {
@@ -70,18 +70,18 @@ impl World {
     /// Adds a served kind.
     pub(crate) fn serve(&self, group: &str, version: &str, kind: &str, plural: &str, is_namespaced: bool) {
         let kind = Arc::new(GroupVersionKind::new(group, version, kind));
-        self.kinds.borrow_mut().push(Served { kind, plural: plural.into(), is_namespaced });
-        self.changes.borrow_mut().push(Change::Kinds);
+        self.kinds.borrow_mut().push(ListableKind { kind, plural: plural.into(), is_namespaced });
+        self.changes.borrow_mut().push(ServerEvent::Kinds);
     }
 
     /// Removes a served kind.
     pub(crate) fn stop_serving(&self, kind: &str) {
         self.kinds.borrow_mut().retain(|served| served.kind.kind != kind);
-        self.changes.borrow_mut().push(Change::Kinds);
+        self.changes.borrow_mut().push(ServerEvent::Kinds);
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn take_changes(&self) -> Vec<Change> {
+    pub(crate) fn take_changes(&self) -> Vec<ServerEvent> {
         self.changes.take()
     }
 
@@ -92,29 +92,33 @@ impl World {
 
     /// Returns all stored objects.
     pub(crate) fn all(&self) -> Vec<Meta> {
-        self.objects.borrow().iter().filter_map(|(place, object)| Meta::of(&place.kind, object)).collect()
+        self.objects
+            .borrow()
+            .iter()
+            .filter_map(|(object_ref, object)| Meta::of(&object_ref.kind, object))
+            .collect()
     }
 
     /// Creates an object with this metadata and content. Returns its uid.
-    pub(crate) fn put(&self, place: &Place, object: Value) -> Arc<str> {
-        self.create(place, object).unwrap();
-        self.object(place).unwrap().uid
+    pub(crate) fn put(&self, object_ref: &ObjectRef, object: Value) -> Arc<str> {
+        self.create(object_ref, object).unwrap();
+        self.object(object_ref).unwrap().uid
     }
 
     /// Deletes an object as a user.
-    pub(crate) fn user_deletes(&self, place: &Place, propagation: Propagation) {
-        if let Some(object) = self.object(place) {
+    pub(crate) fn user_deletes(&self, object_ref: &ObjectRef, propagation: Propagation) {
+        if let Some(object) = self.object(object_ref) {
             let deletion =
                 Deletion { uid: object.uid, resource_version: None, propagation, is_immediate: false };
-            self.delete(place, &deletion).unwrap();
+            self.delete(object_ref, &deletion).unwrap();
         }
     }
 
     /// Changes an object as a user.
-    pub(crate) fn user_edits(&self, place: &Place, edit: impl FnOnce(&mut Value)) {
-        if let Some(mut object) = self.read(place) {
+    pub(crate) fn user_edits(&self, object_ref: &ObjectRef, edit: impl FnOnce(&mut Value)) {
+        if let Some(mut object) = self.read(object_ref) {
             edit(&mut object);
-            self.replace(place, Part::Main, object).unwrap();
+            self.replace(object_ref, Part::Main, object).unwrap();
         }
     }
 
@@ -124,23 +128,23 @@ impl World {
     }
 
     /// Stores `object`, or removes it if it is being deleted and no finalizer is left.
-    fn commit(&self, place: &Place, mut object: Value) {
+    fn commit(&self, object_ref: &ObjectRef, mut object: Value) {
         object["metadata"]["resourceVersion"] = self.next_version().to_string().into();
-        let meta = Meta::of(&place.kind, &object).unwrap();
+        let meta = Meta::of(&object_ref.kind, &object).unwrap();
         let is_kept = !meta.finalizers.is_empty()
             || object.pointer("/spec/finalizers").is_some_and(|finalizers| *finalizers != json!([]))
             || object.pointer("/metadata/deletionGracePeriodSeconds").is_some_and(|seconds| *seconds != 0);
         if meta.is_being_deleted() && !is_kept {
-            self.objects.borrow_mut().remove(place);
-            self.changes.borrow_mut().push(Change::Gone(meta));
+            self.objects.borrow_mut().remove(object_ref);
+            self.changes.borrow_mut().push(ServerEvent::Deleted(meta));
         } else {
-            self.objects.borrow_mut().insert(place.clone(), object);
-            self.changes.borrow_mut().push(Change::Seen(meta));
+            self.objects.borrow_mut().insert(object_ref.clone(), object);
+            self.changes.borrow_mut().push(ServerEvent::Observed(meta));
         }
         self.changed.notify_one();
     }
 
-    fn served(&self, group: &str, kind: &str) -> Option<Served> {
+    fn served(&self, group: &str, kind: &str) -> Option<ListableKind> {
         self.kinds
             .borrow()
             .iter()
@@ -158,10 +162,10 @@ impl World {
     }
 }
 
-impl Live for World {
-    fn object(&self, place: &Place) -> Option<Meta> {
-        self.served(&place.kind.group, &place.kind.kind)?;
-        self.objects.borrow().get(place).and_then(|object| Meta::of(&place.kind, object))
+impl LiveReads for InMemoryServer {
+    fn object(&self, object_ref: &ObjectRef) -> Option<Meta> {
+        self.served(&object_ref.kind.group, &object_ref.kind.kind)?;
+        self.objects.borrow().get(object_ref).and_then(|object| Meta::of(&object_ref.kind, object))
     }
 
     fn owner(&self, owner: &Owner, namespace: &str) -> OwnerLookup {
@@ -171,23 +175,24 @@ impl Live for World {
             return OwnerLookup::NotServed;
         };
         if served.is_namespaced && namespace.is_empty() {
-            return OwnerLookup::OutOfReach;
+            return OwnerLookup::InvalidScope;
         }
         let namespace = if served.is_namespaced { namespace } else { "" };
-        let place = Place { kind: served.kind, namespace: namespace.into(), name: owner.name.clone() };
-        self.object(&place).map_or(OwnerLookup::Absent, OwnerLookup::Found)
+        let object_ref =
+            ObjectRef { kind: served.kind, namespace: namespace.into(), name: owner.name.clone() };
+        self.object(&object_ref).map_or(OwnerLookup::Absent, OwnerLookup::Found)
     }
 }
 
-impl Objects for World {
-    fn kinds(&self) -> Vec<Served> {
+impl Objects for InMemoryServer {
+    fn kinds(&self) -> Vec<ListableKind> {
         self.kinds.borrow().clone()
     }
 
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta> {
         let is_wanted = |meta: &Meta| {
-            is_same_kind(&meta.place.kind, kind)
-                && namespace.is_none_or(|name| *meta.place.namespace == *name)
+            is_same_kind(&meta.object_ref.kind, kind)
+                && namespace.is_none_or(|name| *meta.object_ref.namespace == *name)
         };
         self.all().into_iter().filter(is_wanted).collect()
     }
@@ -196,60 +201,60 @@ impl Objects for World {
         self.list(kind, None).len()
     }
 
-    fn read(&self, place: &Place) -> Option<Value> {
-        self.objects.borrow().get(place).cloned()
+    fn read(&self, object_ref: &ObjectRef) -> Option<Value> {
+        self.objects.borrow().get(object_ref).cloned()
     }
 
-    fn create(&self, place: &Place, mut object: Value) -> Result<(), ApiError> {
+    fn create(&self, object_ref: &ObjectRef, mut object: Value) -> Result<(), ApiError> {
         self.check_conflict()?;
-        if self.objects.borrow().contains_key(place) {
+        if self.objects.borrow().contains_key(object_ref) {
             return Err(ApiError::new(409, "AlreadyExists", "already exists"));
         }
-        object["metadata"]["name"] = (*place.name).into();
-        object["metadata"]["namespace"] = (*place.namespace).into();
+        object["metadata"]["name"] = (*object_ref.name).into();
+        object["metadata"]["namespace"] = (*object_ref.namespace).into();
         object["metadata"]["uid"] = format!("u{:05}", self.next_version()).into();
-        if place.is_of("", "Namespace") {
+        if object_ref.is_of("", "Namespace") {
             object["spec"]["finalizers"] = json!(["kubernetes"]);
             object["status"]["phase"] = "Active".into();
         }
-        self.commit(place, object);
+        self.commit(object_ref, object);
         Ok(())
     }
 
-    fn replace(&self, place: &Place, _part: Part<'_>, object: Value) -> Result<(), ApiError> {
+    fn replace(&self, object_ref: &ObjectRef, _part: Part<'_>, object: Value) -> Result<(), ApiError> {
         self.check_conflict()?;
-        let old = self.read(place).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
+        let old = self.read(object_ref).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
         if old["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {
             return Err(ApiError::new(409, "Conflict", "something else was written first"));
         }
         if old != object {
-            self.commit(place, object);
+            self.commit(object_ref, object);
         }
         Ok(())
     }
 
-    fn apply(&self, place: &Place, _manager: &str, configuration: Value) -> Result<(), ApiError> {
-        let mut object = self.read(place).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
+    fn apply(&self, object_ref: &ObjectRef, _manager: &str, configuration: Value) -> Result<(), ApiError> {
+        let mut object = self.read(object_ref).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
         for (member, value) in configuration.as_object().into_iter().flatten() {
             if member != "metadata" {
                 object[member] = value.clone();
             }
         }
-        self.replace(place, Part::Main, object)
+        self.replace(object_ref, Part::Main, object)
     }
 
-    fn delete(&self, place: &Place, deletion: &Deletion) -> Result<(), ApiError> {
+    fn delete(&self, object_ref: &ObjectRef, deletion: &Deletion) -> Result<(), ApiError> {
         self.check_conflict()?;
-        if self.refused.get() == Some(&*place.name) {
+        if self.refused.get() == Some(&*object_ref.name) {
             return Err(ApiError::new(500, "InternalError", "refused"));
         }
-        let found = self.object(place).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
+        let found = self.object(object_ref).ok_or_else(|| ApiError::new(404, "NotFound", "not found"))?;
         let is_other_version =
             deletion.resource_version.as_ref().is_some_and(|one| *one != found.resource_version);
         if found.uid != deletion.uid || is_other_version {
             return Err(ApiError::new(409, "Conflict", "the precondition does not hold"));
         }
-        let mut object = self.read(place).unwrap_or_default();
+        let mut object = self.read(object_ref).unwrap_or_default();
         for (finalizer, propagation) in [(FOREGROUND, Propagation::Foreground), (ORPHAN, Propagation::Orphan)]
         {
             remove_finalizer(&mut object["metadata"], finalizer);
@@ -259,7 +264,7 @@ impl Objects for World {
                 object["metadata"]["finalizers"] = finalizers.into();
             }
         }
-        if place.is_of("", "Pod") && object.pointer("/spec/nodeName").is_some() {
+        if object_ref.is_of("", "Pod") && object.pointer("/spec/nodeName").is_some() {
             let seconds = if deletion.is_immediate { 0 } else { 30 };
             object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
         }
@@ -267,12 +272,12 @@ impl Objects for World {
             let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
             let end = self.date.get() + Duration::from_secs(grace.unwrap_or_default());
             object["metadata"]["deletionTimestamp"] = super::timestamp::format(end).into();
-            if place.is_of("", "Namespace") {
+            if object_ref.is_of("", "Namespace") {
                 object["status"]["phase"] = "Terminating".into();
             }
         }
-        if self.read(place).as_ref() != Some(&object) {
-            self.commit(place, object);
+        if self.read(object_ref).as_ref() != Some(&object) {
+            self.commit(object_ref, object);
         }
         Ok(())
     }
@@ -286,18 +291,18 @@ impl Objects for World {
     }
 }
 
-/// Returns an owner reference to the object at `place` with this uid.
-pub(crate) fn reference(place: &Place, uid: &str, blocks: bool) -> Value {
+/// Returns an owner reference to the object at `object_ref` with this uid.
+pub(crate) fn reference(object_ref: &ObjectRef, uid: &str, blocks: bool) -> Value {
     json!({
-        "apiVersion": place.kind.api_version(),
-        "kind": place.kind.kind,
-        "name": &*place.name,
+        "apiVersion": object_ref.kind.api_version(),
+        "kind": object_ref.kind.kind,
+        "name": &*object_ref.name,
         "uid": uid,
         "blockOwnerDeletion": blocks,
     })
 }
 
-/// Returns the place of a config map in the namespace `ns`.
-pub(crate) fn config_map(name: &str) -> Place {
-    Place::new("", "v1", "ConfigMap", "ns", name)
+/// Returns a reference to a config map in the namespace `ns`.
+pub(crate) fn config_map(name: &str) -> ObjectRef {
+    ObjectRef::new("", "v1", "ConfigMap", "ns", name)
 }

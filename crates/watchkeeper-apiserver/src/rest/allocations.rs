@@ -3,45 +3,45 @@
 use serde_json::Value;
 
 use super::{Request, Rest, errors, meta};
-use crate::{kinds::Kind, status::ApiError, strategy::Claim};
+use crate::{kinds::Kind, status::ApiError, strategy::Allocation};
 
 /// The allocations of a write. Released on drop unless the write succeeded.
 #[derive(Debug, Default)]
-#[must_use = "dropping it gives back what was taken"]
-pub(super) struct Claims {
-    service: Option<Claim>,
+#[must_use = "dropping it releases the allocations"]
+pub(super) struct Allocations {
+    service: Option<Allocation>,
 }
 
-impl Claims {
+impl Allocations {
     /// Keeps the allocations after a successful write.
     pub(super) fn keep(self) {
-        if let Some(claim) = self.service {
-            claim.keep();
+        if let Some(allocation) = self.service {
+            allocation.keep();
         }
     }
 }
 
 impl Rest {
     /// Allocates what `object` needs, and sets the allocated values in it.
-    pub(super) fn claim(
+    pub(super) fn allocate(
         &self,
         request: &Request,
         object: &mut Value,
         old: Option<&Value>,
-    ) -> Result<Claims, ApiError> {
+    ) -> Result<Allocations, ApiError> {
         if !is_service(&request.kind) {
-            return Ok(Claims::default());
+            return Ok(Allocations::default());
         }
-        match self.services.claim(object, old) {
-            Ok(claim) => Ok(Claims { service: Some(claim) }),
+        match self.services.allocate(object, old) {
+            Ok(allocation) => Ok(Allocations { service: Some(allocation) }),
             Err(wrong) => Err(errors::invalid(&request.kind, meta::text(object, "name"), &wrong)),
         }
     }
 
-    /// Follows a write of `object` in place of `old`: the addresses of services are objects themselves.
+    /// Updates the `IPAddress` objects of a service after a write that replaced `old` by `object`.
     pub(super) fn record(&self, kind: &Kind, object: &Value, old: Option<&Value>) {
         if is_service(kind) {
-            self.follow_addresses(old, Some(object));
+            self.sync_addresses(old, Some(object));
         }
     }
 
@@ -49,7 +49,7 @@ impl Rest {
     pub(super) fn forget(&self, request: &Request, object: &Value) {
         if is_service(&request.kind) {
             self.services.release(object);
-            self.follow_addresses(Some(object), None);
+            self.sync_addresses(Some(object), None);
         }
     }
 }
