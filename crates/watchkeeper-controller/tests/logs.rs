@@ -15,7 +15,7 @@ use tracing_subscriber::{
 };
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{
-    Action, Cause, Context, Controller, ReconcileError, Request, Triggers, Watching, runnable::Runnable as _,
+    Action, Cause, Context, Controller, ReconcileError, Request, Triggers, Watch, manager::Runnable as _,
 };
 use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
 
@@ -159,7 +159,7 @@ async fn miss() {
         Ok::<_, ReconcileError>(Action::done())
     };
     let factory = SharedInformerFactory::new(server.client());
-    let on_node = Watching::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
+    let on_node = Watch::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
     let triggers = Triggers::new();
     let controller = Controller::<ConfigMap>::on(&factory).named("maps").owns_with(on_node);
     let reconcile_loop = controller.channel(&triggers).reconcile_with(reconcile);

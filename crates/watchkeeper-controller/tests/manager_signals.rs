@@ -8,10 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_controller::{
-    manager::{Manager, ManagerError, Signal},
-    runnable::{RunError, Runnable},
-};
+use watchkeeper_controller::manager::{Manager, ManagerError, RunError, Runnable, Signal};
 
 /// A runnable that reports its start and its stop request, and never ends if it is stuck.
 struct Told {

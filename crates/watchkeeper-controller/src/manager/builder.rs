@@ -12,10 +12,8 @@ use crate::{
     events::{self, EventMetrics, EventOptions},
     http::Checks,
     leader::{LeaderElection, LeaderElector, LeaderMetrics},
-    metrics::ControllerMetrics,
+    metrics::{ControllerMetrics, RestMetrics, register_process_metrics},
     options::ManagerOptions,
-    process_metrics,
-    rest_metrics::RestMetrics,
     time::Time,
 };
 
@@ -80,7 +78,7 @@ impl ManagerBuilder {
     /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn build(self) -> Manager {
         let Self { client, options, election, events, time, mut registry } = self;
-        process_metrics::register(&mut registry);
+        register_process_metrics(&mut registry);
         let metrics = ControllerMetrics::register(&mut registry);
         let leader_metrics = LeaderMetrics::register(&mut registry);
         let event_metrics = EventMetrics::register(&mut registry);

@@ -43,8 +43,10 @@
 
 mod builder;
 mod error;
-mod group;
 mod run;
+mod runnable;
+mod signals;
+mod task_group;
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -56,16 +58,16 @@ use watchkeeper_informer::SharedInformerFactory;
 
 pub use builder::ManagerBuilder;
 pub use error::{ManagerError, Signal};
+pub use runnable::{RunError, Runnable};
+pub(crate) use signals::TerminationSignals;
 
 use crate::{
-    access::Access,
     events::{EventWriter, Recorder},
     http::{CheckResult, Checks},
     leader::{LeaderElector, Leadership},
     metrics::{ControllerMetrics, DuplicateName},
     options::ManagerOptions,
-    runnable::Runnable,
-    signals::Signals,
+    rbac::Access,
     time::Time,
 };
 
@@ -256,7 +258,7 @@ impl Manager {
     /// Returns a [`ManagerError`] if startup or a runnable fails, if the lease is lost, or if a runnable does
     /// not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {
-        let mut signals = Signals::listen().map_err(ManagerError::Signals)?;
+        let mut signals = TerminationSignals::listen().map_err(ManagerError::Signals)?;
         let stop = CancellationToken::new();
         let mut running = Box::pin(self.run_until(stop.clone()));
         let signal = tokio::select! {

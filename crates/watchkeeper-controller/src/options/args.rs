@@ -10,9 +10,8 @@ use watchkeeper_client::config::{ClientConfig, ConfigError};
 
 use super::{AccessCheck, ClusterArgs, ManagerOptions, log_directives};
 use crate::{
-    access::Access,
     leader::{LeaderElection, Timing, TimingError},
-    rbac::Manifests,
+    rbac::{Access, Manifests},
 };
 
 /// The usual command-line flags of a controller, named as in kubebuilder programs. Flatten this type into
@@ -209,7 +208,7 @@ impl ManagerArgs {
     ///
     /// ```
     /// use clap::Parser;
-    /// use watchkeeper_controller::{access::{Access, Verb}, options::ManagerArgs};
+    /// use watchkeeper_controller::{options::ManagerArgs, rbac::{Access, Verb}};
     ///
     /// #[derive(Parser)]
     /// struct Args {

@@ -8,8 +8,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use watchkeeper_client::{Client, Error};
 
-use super::{Access, rules};
-use crate::access::Verb;
+use super::{Access, Verb, rules};
 
 /// The maximum number of concurrent reviews.
 const REVIEWS_AT_A_TIME: usize = 8;

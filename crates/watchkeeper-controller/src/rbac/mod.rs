@@ -5,7 +5,7 @@
 //! are all derived from this list, so they cannot drift apart.
 //!
 //! ```
-//! use watchkeeper_controller::{access::{Access, Verb}, rbac::Manifests};
+//! use watchkeeper_controller::{rbac::{Access, Manifests, Verb}};
 //!
 //! let declared = [
 //!     Access::new("apps", "deployments", Verb::READ),
@@ -17,16 +17,16 @@
 //! # Ok::<(), watchkeeper_controller::rbac::YamlError>(())
 //! ```
 
+mod access;
 mod check;
 mod definition;
 mod manifests;
 mod rules;
 mod yaml;
 
+pub use access::{Access, Verb};
 pub use check::{AccessError, Missing, missing};
 pub use definition::definition_yaml;
 pub use manifests::Manifests;
 pub use rules::{Rules, rules};
 pub use yaml::{YamlError, to_yaml};
-
-use crate::access::Access;

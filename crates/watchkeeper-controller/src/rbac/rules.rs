@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::access::{Access, Verb};
+use super::{Access, Verb};
 
 /// RBAC rules for the whole cluster and for single namespaces.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -29,14 +29,12 @@ use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::{Client, config::ClientConfig};
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
-    access::{Access, Verb},
     http::{Endpoint, EndpointError, Handler},
     leader::{LeaderElection, Leadership},
-    manager::{Manager, ManagerError},
+    manager::{Manager, ManagerError, RunError, Runnable},
+    metrics::RestMetrics,
     options::{AccessCheck, ManagerOptions},
-    rbac::AccessError,
-    rest_metrics::RestMetrics,
-    runnable::{RunError, Runnable},
+    rbac::{Access, AccessError, Verb},
     time::Time,
 };
 use watchkeeper_informer::{SharedIndexInformer, event::Event};

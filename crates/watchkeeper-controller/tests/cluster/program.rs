@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
-    access::Verb,
     events::{EventType, Recorder},
     leader::{LeaderElection, Leadership},
     manager::{Manager, ManagerError},
@@ -25,6 +24,7 @@ use watchkeeper_controller::{
         finalizer::{self, finalize},
         owner,
     },
+    rbac::Verb,
     time::Time,
 };
 

@@ -9,10 +9,9 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
 use watchkeeper_controller::{
-    access::{Access, Verb},
     manager::Manager,
     options::{AccessCheck, ManagerArgs, ManagerOptions},
-    rbac::{Manifests, definition_yaml, missing, to_yaml},
+    rbac::{Access, Manifests, Verb, definition_yaml, missing, to_yaml},
 };
 
 /// A shop, to be kept.

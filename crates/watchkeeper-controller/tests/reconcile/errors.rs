@@ -12,7 +12,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube_client::api::{Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
-use watchkeeper_controller::{Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers};
+use watchkeeper_controller::{AbandonReason, Action, Context, Controller, ReconcileError, Request, Triggers};
 
 use crate::support::*;
 
@@ -67,10 +67,10 @@ async fn a_key_is_given_up_after_five_retries_and_reported_and_looked_at_again_w
         noted.note(&request);
         async move { Err::<Action, _>(ReconcileError::new("cannot be done")) }
     };
-    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(
-        move |gave_up| {
-            let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
-            let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
+    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_abandon(
+        move |abandoned| {
+            let AbandonReason::Error(error) = &abandoned.reason else { panic!("{abandoned:?}") };
+            let report = format!("{} {} {} {error}", abandoned.controller, abandoned.key, abandoned.attempts);
             reports.lock().push(report);
         },
     );
@@ -105,7 +105,7 @@ async fn a_terminal_error_is_reported_and_not_tried_again() {
     };
     let controller = Controller::<ConfigMap>::new(server.client())
         .channel(&triggers)
-        .on_give_up(move |gave_up| reported.lock().push((gave_up.key.to_string(), gave_up.tries)));
+        .on_abandon(move |abandoned| reported.lock().push((abandoned.key.to_string(), abandoned.attempts)));
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
     reports.lock().clear();
@@ -179,8 +179,8 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
     let controller = Controller::<ConfigMap>::new(server.client())
         .channel(&triggers)
         .retry_limit(2)
-        .on_give_up(move |gave_up| {
-            let GiveUpReason::Panic(message) = gave_up.reason else { panic!("{gave_up:?}") };
+        .on_abandon(move |abandoned| {
+            let AbandonReason::Panic(message) = abandoned.reason else { panic!("{abandoned:?}") };
             reported.lock().push(message.to_owned());
             panic!("and the hook panics too");
         });

@@ -9,7 +9,7 @@ use serde_json::json;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::{Client, limits::Limits, list_watch::ListWatch, rest::Deadlines};
 use watchkeeper_controller::{
-    Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watching,
+    Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watch,
 };
 use watchkeeper_informer::{SharedIndexInformer, SharedInformerFactory, controller::Config, factory::Scope};
 
@@ -230,7 +230,7 @@ async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
 
 /// Returns the milliseconds at which `default/x` was reconciled by a controller that watches these config
 /// maps, if the key is enqueued every 10 ms and each reconcile creates a config map in `default`.
-async fn creating(server: &ApiServer, primary: Watching<ConfigMap>) -> Vec<u128> {
+async fn creating(server: &ApiServer, primary: Watch<ConfigMap>) -> Vec<u128> {
     let factory = SharedInformerFactory::new(server.client());
     let (triggers, log) = (Triggers::new(), Log::new());
     let noted = log.clone();
@@ -242,7 +242,7 @@ async fn creating(server: &ApiServer, primary: Watching<ConfigMap>) -> Vec<u128>
             Ok::<_, ReconcileError>(Action::done())
         }
     };
-    let controller = Controller::watching(&factory, primary).channel(&triggers);
+    let controller = Controller::on_with(&factory, primary).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
     let began = log.now();
@@ -266,13 +266,13 @@ async fn a_write_that_the_informer_excludes_is_not_waited_for() {
     ];
     for scope in scopes {
         let server = server();
-        assert_eq!(creating(&server, Watching::within(scope.clone())).await, [0, 10, 20], "{scope}");
+        assert_eq!(creating(&server, Watch::within(scope.clone())).await, [0, 10, 20], "{scope}");
     }
     // An informer that was not created by the factory.
     let server = server();
     let maps = Client::from(server.client()).resource::<ConfigMap>().namespace("kube-system");
     let informer = SharedIndexInformer::new(Config::new("maps", ListWatch::new(&maps)));
-    assert_eq!(creating(&server, Watching::informer(&informer)).await, [0, 10, 20], "standalone");
+    assert_eq!(creating(&server, Watch::informer(&informer)).await, [0, 10, 20], "standalone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,7 +335,7 @@ async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
             Ok::<_, ReconcileError>(Action::done())
         }
     };
-    let on_node = Watching::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
+    let on_node = Watch::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
     let controller = Controller::<ConfigMap>::on(&factory).owns_with(on_node).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     for number in 0..4 {

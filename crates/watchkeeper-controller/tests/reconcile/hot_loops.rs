@@ -62,8 +62,8 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
     tokio::time::sleep(Duration::from_mins(3)).await;
     let told = taken(&found);
     assert_eq!(told.len(), 1, "{told:?}");
-    let HotLoop { controller, key, reconciles, echoes, within, writes, .. } = &told[0];
-    assert_eq!((&**controller, key.as_str(), *reconciles, *echoes), ("maps", "default/hot", 10, 10));
+    let HotLoop { controller, key, reconciles, from_own_events, within, writes, .. } = &told[0];
+    assert_eq!((&**controller, key.as_str(), *reconciles, *from_own_events), ("maps", "default/hot", 10, 10));
     assert_eq!(within.as_millis(), 4_500);
     let writes: BTreeMap<_, _> = writes.iter().map(|(name, w)| (&**name, (w.total, w.no_ops))).collect();
     assert_eq!(writes, BTreeMap::from([("configmaps", (10, 0))]));
@@ -99,7 +99,7 @@ async fn a_key_that_writes_what_is_there_again_and_again_is_named() {
     running.stop().await;
     let told = taken(&found);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].key.as_str(), told[0].reconciles, told[0].echoes), ("default/same", 10, 0));
+    assert_eq!((told[0].key.as_str(), told[0].reconciles, told[0].from_own_events), ("default/same", 10, 0));
     let writes = told[0].writes["configmaps"];
     assert_eq!((writes.total, writes.no_ops), (10, 10));
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube_core::{Expression, ObjectMeta};
 use serde_json::json;
 use watchkeeper_controller::{
-    Change, ChangeKind, Controller, Triggers, Watching, each_state,
+    Change, ChangeKind, Controller, Triggers, Watch, each_state,
     predicate::{
         Predicate, annotations_changed, finalizers_changed, generation_changed, labels_changed, labels_match,
         not, resource_version_changed,
@@ -212,7 +212,7 @@ async fn only_changes_that_a_filter_admits_are_looked_at() {
     assert_eq!(log.take_keys(), ["default/web"]);
 
     let owned_log = Log::new();
-    let watching = Watching::<Deployment>::within(Scope::namespace("default")).filter(generation_changed());
+    let watching = Watch::<Deployment>::within(Scope::namespace("default")).filter(generation_changed());
     let controller = Controller::<ConfigMap>::new(client.clone()).owns_with(watching);
     let owning = started(controller.reconcile_with(owned_log.noting())).await;
     create(&api, &owned(deployment("child"), &[owner("ConfigMap", "a", true)])).await;
@@ -330,7 +330,7 @@ async fn a_kind_known_at_run_time_can_be_watched_and_reconciled() {
     let resource = watchkeeper_client::dynamic::GroupVersionResource::new("", "v1", "configmaps");
     let factory = SharedInformerFactory::new(client.clone());
     let log = Log::new();
-    let controller = Controller::watching(&factory, Watching::resource(&resource));
+    let controller = Controller::on_with(&factory, Watch::resource(&resource));
     let running = started(controller.reconcile_with(log.noting())).await;
     log.take();
     let api = maps(&client);

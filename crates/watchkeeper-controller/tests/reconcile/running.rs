@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_controller::{
     Action, Context, Controller, Priority, ReconcileError, Reconciler, Request, Triggers,
-    runnable::{RunError, Runnable as _},
+    manager::{RunError, Runnable as _},
 };
 
 use watchkeeper_informer::factory::FactoryBuilder;
@@ -447,7 +447,7 @@ async fn on_several_threads_every_key_is_looked_at_and_none_twice_at_once() {
         .channel(&triggers)
         .workers(4)
         .retry_limit(0)
-        .on_give_up(move |_| {
+        .on_abandon(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         });
     let running = Running::start(&Arc::new(controller.reconcile_with(reconcile)));

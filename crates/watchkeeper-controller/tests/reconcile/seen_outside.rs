@@ -8,8 +8,8 @@ use prometheus_client::registry::Registry;
 use serde_json::json;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request, Triggers,
+    manager::{RunError, Runnable as _},
     metrics::ControllerMetrics,
-    runnable::{RunError, Runnable as _},
 };
 use watchkeeper_informer::SharedInformerFactory;
 

@@ -9,9 +9,9 @@ use k8s_openapi::api::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_controller::{
-    Controller, Priority, Watching,
-    access::{Access, Verb},
-    runnable::{RunError, Runnable as _},
+    Controller, Priority, Watch,
+    manager::{RunError, Runnable as _},
+    rbac::{Access, Verb},
 };
 use watchkeeper_informer::{SharedInformerFactory, factory::Scope, status::Status};
 
@@ -84,7 +84,7 @@ async fn a_watch_that_is_refused_starves_no_other() {
     let client = refused(&server, "/secrets");
     let api = maps(&client);
     let log = Log::new();
-    let controller = Controller::<ConfigMap>::new(client).owns_with(Watching::<Secret>::new().optional());
+    let controller = Controller::<ConfigMap>::new(client).owns_with(Watch::<Secret>::new().optional());
     let reconcile_loop = Arc::new(controller.reconcile_with(log.noting()));
     let running = Running::start(&reconcile_loop);
     settle().await;
@@ -130,7 +130,7 @@ async fn an_optional_kind_joins_when_it_is_installed() {
     let primary = Controller::<Foo>::new(client.clone()).named("foos").optional();
     let primary = started(primary.reconcile_with(of_foos.noting())).await;
     let secondary = Controller::<ConfigMap>::new(client.clone())
-        .watches_with(Watching::<Foo>::new().optional(), |_| vec![key("default/mapped")]);
+        .watches_with(Watch::<Foo>::new().optional(), |_| vec![key("default/mapped")]);
     let secondary = started(secondary.reconcile_with(of_maps.noting())).await;
     of_foos.take();
     of_maps.take();
@@ -201,8 +201,8 @@ async fn what_a_controller_does_to_the_api_is_what_it_watches_and_declares() {
     };
     let factory = SharedInformerFactory::new(server.client());
     let shop = || Scope::namespaces(["shop", "mail"]);
-    let reconcile_loop = Controller::watching(&factory, Watching::<Deployment>::within(shop()))
-        .owns_with(Watching::<ConfigMap>::within(Scope::namespace("shop")))
+    let reconcile_loop = Controller::on_with(&factory, Watch::<Deployment>::within(shop()))
+        .owns_with(Watch::<ConfigMap>::within(Scope::namespace("shop")))
         .owns::<Secret>()
         .uses::<ConfigMap>(&[Verb::Create])
         .uses::<Namespace>(&[Verb::Get])

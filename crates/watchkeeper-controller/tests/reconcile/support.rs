@@ -25,7 +25,7 @@ use watchkeeper_client::{
 };
 use watchkeeper_controller::{
     Action, Cause, Context, ReconcileError, Request,
-    runnable::{RunError, Runnable},
+    manager::{RunError, Runnable},
 };
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{Clock as _, TokioClock};

@@ -1,30 +1,4 @@
-//! Controller metrics, under the names that existing dashboards use.
-//!
-//! [`Manager::add`](crate::manager::Manager::add) registers the series of each controller and its work queue. A controller that
-//! runs without a manager registers them through [`Controller::metrics`](crate::Controller::metrics). All series exist, with the
-//! value zero, before the first reconcile. They are removed when the controller is dropped.
-//!
-//! | name | kind | labels in addition to `controller` | meaning |
-//! |---|---|---|---|
-//! | `controller_runtime_reconcile_total` | counter | `result`: `success`, `error`, `requeue`, `requeue_after` | reconciles; `requeue` counts conflicts |
-//! | `controller_runtime_reconcile_errors_total` | counter | | failed reconciles, without conflicts |
-//! | `controller_runtime_terminal_reconcile_errors_total` | counter | | failed reconciles that are not retried |
-//! | `controller_runtime_reconcile_panics_total` | counter | | reconciles that panicked |
-//! | `controller_runtime_reconcile_timeouts_total` | counter | | reconciles that timed out |
-//! | `controller_runtime_reconcile_time_seconds` | histogram | | duration of a reconcile |
-//! | `controller_runtime_max_concurrent_reconciles` | gauge | | number of workers |
-//! | `controller_runtime_active_workers` | gauge | | number of workers that are reconciling |
-//! | `watchkeeper_reconcile_conflicts_total` | counter | | reconciles that conflicted because of a stale state and are retried |
-//! | `watchkeeper_reconcile_given_up_total` | counter | | keys that exhausted their retries |
-//! | `watchkeeper_freshness_waits_total` | counter | `result`: `reached`, `timeout` | keys that waited for their own writes to be observed |
-//! | `watchkeeper_freshness_wait_seconds` | histogram | | duration of these waits |
-//! | `watchkeeper_hot_loops_total` | counter | | keys found to trigger themselves |
-//!
-//! The metrics of the work queue are registered with them: see [`watchkeeper_workqueue::prometheus`]. Their labels `name` and
-//! `controller` both contain the name of the controller.
-//!
-//! Controller names are unique within a registry. A second controller of the same name is rejected with [`DuplicateName`], because both
-//! would report to the same series.
+//! Metrics of controllers and their work queues.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,9 +10,9 @@ use prometheus_client::{
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{WorkQueue, prometheus::QueueMetrics};
 
-use crate::{Freshness, outcome::Outcome};
+use crate::{ErrorClass, Freshness, reconcile::Outcome};
 
-/// The controller and work queue metrics of one registry, as listed in the [module documentation](self).
+/// The controller and work queue metrics of one registry, as listed in the [module documentation](super).
 ///
 /// ```
 /// use prometheus_client::registry::Registry;
@@ -73,7 +47,7 @@ impl DuplicateName {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Label {
+struct ControllerLabel {
     controller: String,
 }
 
@@ -90,23 +64,23 @@ const REQUEUE_AFTER: &str = "requeue_after";
 const REACHED: &str = "reached";
 const TIMEOUT: &str = "timeout";
 
-type Durations = Family<Label, Histogram, fn() -> Histogram>;
+type Durations = Family<ControllerLabel, Histogram, fn() -> Histogram>;
 
 #[derive(Debug)]
 struct Families {
     reconciles: Family<ResultLabel, Counter>,
-    errors: Family<Label, Counter>,
-    terminal_errors: Family<Label, Counter>,
-    panics: Family<Label, Counter>,
-    timeouts: Family<Label, Counter>,
+    errors: Family<ControllerLabel, Counter>,
+    terminal_errors: Family<ControllerLabel, Counter>,
+    panics: Family<ControllerLabel, Counter>,
+    timeouts: Family<ControllerLabel, Counter>,
     time: Durations,
-    max_concurrent: Family<Label, Gauge>,
-    active_workers: Family<Label, Gauge>,
-    conflicts: Family<Label, Counter>,
-    given_up: Family<Label, Counter>,
+    max_concurrent: Family<ControllerLabel, Gauge>,
+    active_workers: Family<ControllerLabel, Gauge>,
+    conflicts: Family<ControllerLabel, Counter>,
+    given_up: Family<ControllerLabel, Counter>,
     freshness_waits: Family<ResultLabel, Counter>,
     freshness_time: Durations,
-    hot_loops: Family<Label, Counter>,
+    hot_loops: Family<ControllerLabel, Counter>,
 }
 
 impl ControllerMetrics {
@@ -165,15 +139,15 @@ impl ControllerMetrics {
     ///
     /// # Errors
     /// Returns [`DuplicateName`] if another controller of this registry has the same name.
-    pub(crate) fn controller(&self, queue: &WorkQueue<ObjectKey>) -> Result<OneController, DuplicateName> {
+    pub(crate) fn controller(&self, queue: &WorkQueue<ObjectKey>) -> Result<ControllerSeries, DuplicateName> {
         // The queue has the name of the controller, so its registration guards both.
         let controller = queue.name();
         self.queues.add_queue(queue).map_err(|_| DuplicateName::new(controller))?;
-        let label = Label { controller: controller.to_owned() };
+        let label = ControllerLabel { controller: controller.to_owned() };
         let families = &self.families;
         let reconciles = |result| families.reconciles.get_or_create_owned(&label.with(result));
         let waits = |result| families.freshness_waits.get_or_create_owned(&label.with(result));
-        Ok(OneController {
+        Ok(ControllerSeries {
             success: reconciles(SUCCESS),
             error: reconciles(ERROR),
             requeue: reconciles(REQUEUE),
@@ -191,7 +165,7 @@ impl ControllerMetrics {
             timed_out: waits(TIMEOUT),
             freshness_time: families.freshness_time.get_or_create_owned(&label),
             hot_loops: families.hot_loops.get_or_create_owned(&label),
-            _registration: Registration {
+            _registration: SeriesRegistration {
                 families: Arc::clone(families),
                 label,
                 queues: self.queues.clone(),
@@ -201,7 +175,7 @@ impl ControllerMetrics {
     }
 }
 
-impl Label {
+impl ControllerLabel {
     fn with(&self, result: &'static str) -> ResultLabel {
         ResultLabel { controller: self.controller.clone(), result }
     }
@@ -209,7 +183,7 @@ impl Label {
 
 impl Families {
     /// Removes the series of one controller.
-    fn remove(&self, label: &Label) {
+    fn remove(&self, label: &ControllerLabel) {
         for result in [SUCCESS, ERROR, REQUEUE, REQUEUE_AFTER] {
             self.reconciles.remove(&label.with(result));
         }
@@ -247,8 +221,8 @@ fn reconcile_buckets() -> Histogram {
 }
 
 /// The metrics of one controller. Dropping the value removes the series and frees the name of the controller.
-pub(crate) struct OneController {
-    _registration: Registration,
+pub(crate) struct ControllerSeries {
+    _registration: SeriesRegistration,
     success: Counter,
     error: Counter,
     requeue: Counter,
@@ -269,14 +243,14 @@ pub(crate) struct OneController {
 }
 
 /// The ownership of a controller's name and series in a registry.
-struct Registration {
+struct SeriesRegistration {
     families: Arc<Families>,
-    label: Label,
+    label: ControllerLabel,
     queues: QueueMetrics,
     queue: WorkQueue<ObjectKey>,
 }
 
-impl Drop for Registration {
+impl Drop for SeriesRegistration {
     fn drop(&mut self) {
         self.families.remove(&self.label);
         // Frees the name, so it comes last: the next controller of this name creates its series afterwards. Called here because
@@ -286,22 +260,22 @@ impl Drop for Registration {
 }
 
 /// A guard that counts a worker as active until it is dropped.
-pub(crate) struct AtWork<'a>(&'a Gauge);
+pub(crate) struct ActiveWorker<'a>(&'a Gauge);
 
-impl Drop for AtWork<'_> {
+impl Drop for ActiveWorker<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
 }
 
-impl OneController {
+impl ControllerSeries {
     pub(crate) fn workers(&self, workers: usize) {
         self.max_concurrent.set(i64::try_from(workers).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn at_work(&self) -> AtWork<'_> {
+    pub(crate) fn start_work(&self) -> ActiveWorker<'_> {
         self.active_workers.inc();
-        AtWork(&self.active_workers)
+        ActiveWorker(&self.active_workers)
     }
 
     pub(crate) fn waited(&self, freshness: Freshness) {
@@ -315,15 +289,13 @@ impl OneController {
     }
 
     pub(crate) fn reconciled(&self, outcome: Outcome, took: Duration) {
-        use crate::ErrorClass;
-
         self.time.observe(took.as_secs_f64());
         let specific = match outcome {
-            Outcome::Worked(action) if action.requeue().is_some() => {
+            Outcome::Succeeded(action) if action.requeue().is_some() => {
                 self.requeue_after.inc();
                 return;
             }
-            Outcome::Worked(_) => {
+            Outcome::Succeeded(_) => {
                 self.success.inc();
                 return;
             }
@@ -344,7 +316,7 @@ impl OneController {
         specific.map(Counter::inc);
     }
 
-    pub(crate) fn gave_up(&self) {
+    pub(crate) fn retries_exhausted(&self) {
         self.given_up.inc();
     }
 

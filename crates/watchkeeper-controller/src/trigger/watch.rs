@@ -1,4 +1,4 @@
-//! Settings of a watch on one kind.
+//! The settings of a watch on one kind.
 
 use std::{fmt, sync::Arc};
 
@@ -10,8 +10,8 @@ use watchkeeper_informer::{
     factory::{CollectionScope, Scope},
 };
 
-use super::{InformerSource, Role, feed::Rule};
-use crate::{predicate::Predicate, writes::ResourceId};
+use super::{InformerSource, Role, predicate::Predicate, source::EventRule};
+use crate::writes::ResourceId;
 
 type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInformer<W> + Send>;
 
@@ -20,16 +20,16 @@ type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInfo
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use watchkeeper_controller::{Watching, predicate::generation_changed};
+/// use watchkeeper_controller::{Watch, predicate::generation_changed};
 /// use watchkeeper_informer::factory::Scope;
 ///
-/// let edited_in_shop = Watching::<Deployment>::within(Scope::namespace("shop"))
+/// let edited_in_shop = Watch::<Deployment>::within(Scope::namespace("shop"))
 ///     .filter(generation_changed())
 ///     .optional();
 /// # let _ = edited_in_shop;
 /// ```
 #[must_use = "the settings have no effect until they are passed to a controller"]
-pub struct Watching<W: Object> {
+pub struct Watch<W: Object> {
     informer: MakeInformer<W>,
     resource: ResourceId,
     kind: Arc<str>,
@@ -37,24 +37,24 @@ pub struct Watching<W: Object> {
     is_optional: bool,
 }
 
-impl<W> Watching<W>
+impl<W> Watch<W>
 where
     W: Object + DeserializeOwned,
     W::DynamicType: Default,
     W::Scope: CollectionScope<W>,
 {
-    /// Watches the objects in the factory's scope.
+    /// Creates a watch on the objects in the factory's scope.
     pub fn new() -> Self {
         Self::typed(Box::new(SharedInformerFactory::informer))
     }
 
-    /// Watches the objects in a scope: some namespaces, or objects that match selectors.
+    /// Creates a watch on the objects in `scope`: some namespaces, or objects that match selectors.
     pub fn within(scope: Scope) -> Self {
         Self::typed(Box::new(move |factory| factory.informer_in(scope)))
     }
 }
 
-impl<W> Default for Watching<W>
+impl<W> Default for Watch<W>
 where
     W: Object + DeserializeOwned,
     W::DynamicType: Default,
@@ -65,16 +65,16 @@ where
     }
 }
 
-impl Watching<DynamicObject> {
-    /// Watches the objects of a resource known at run time, in the factory's scope.
+impl Watch<DynamicObject> {
+    /// Creates a watch on the objects of a resource known at run time, in the factory's scope.
     pub fn resource(resource: &GroupVersionResource) -> Self {
         let named = resource.clone();
         Self::dynamic(resource, Box::new(move |factory| factory.for_resource(&named)))
     }
 }
 
-impl<W: Object> Watching<W> {
-    /// Uses an existing informer. The informer is kept alive, and started if it is not running.
+impl<W: Object> Watch<W> {
+    /// Creates a watch that uses an existing informer. The informer is kept alive, and started if it is not running.
     pub fn informer(informer: &SharedIndexInformer<W>) -> Self
     where
         W::DynamicType: Default,
@@ -83,8 +83,8 @@ impl<W: Object> Watching<W> {
         Self::typed(Box::new(move |_| informer))
     }
 
-    /// Uses an existing informer, as [`informer`](Self::informer) does, for an object type that does not
-    /// determine its resource.
+    /// Creates a watch that uses an existing informer, as [`informer`](Self::informer) does, for an object type that does
+    /// not determine its resource.
     pub fn informer_of(informer: &SharedIndexInformer<W>, resource: &GroupVersionResource) -> Self {
         let informer = informer.clone();
         Self::dynamic(resource, Box::new(move |_| informer))
@@ -94,7 +94,7 @@ impl<W: Object> Watching<W> {
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.predicate = Some(match self.predicate {
             None => Arc::new(predicate),
-            Some(earlier) => Arc::new(move |change: crate::Change<'_, W>| {
+            Some(earlier) => Arc::new(move |change: super::Change<'_, W>| {
                 earlier.admits(change) && predicate.admits(change)
             }),
         });
@@ -131,7 +131,7 @@ impl<W: Object> Watching<W> {
 
     pub(crate) fn into_source(self, factory: &SharedInformerFactory, role: Role<W>) -> InformerSource<W> {
         let Self { informer, resource, kind, predicate, is_optional } = self;
-        let rule = Rule { role, predicate, kind };
+        let rule = EventRule { role, predicate, kind };
         InformerSource::new(informer(factory), resource, rule, is_optional)
     }
 
@@ -140,9 +140,9 @@ impl<W: Object> Watching<W> {
     }
 }
 
-impl<W: Object> fmt::Debug for Watching<W> {
+impl<W: Object> fmt::Debug for Watch<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watching")
+        f.debug_struct("Watch")
             .field("kind", &self.kind)
             .field("is_filtered", &self.predicate.is_some())
             .field("is_optional", &self.is_optional)

@@ -4,42 +4,60 @@ use std::{
     any::Any,
     future::pending,
     panic::AssertUnwindSafe,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
 use tracing::{Instrument as _, Level, Span, debug, error, info_span, level_filters::LevelFilter, warn};
-use watchkeeper_informer::{Object, ObjectKey};
-use watchkeeper_workqueue::{AddOptions, Cause, Item};
+use watchkeeper_informer::{CacheReader, Object, ObjectKey};
+use watchkeeper_workqueue::{AddOptions, Cause, Item, WorkQueue};
 
 use super::{
-    options::{GaveUp, GiveUpReason},
-    reconcile_loop::Shared,
+    Action, Context, ErrorClass, Freshness, ReconcileError, Reconciler, Request,
+    context::{ContextSlot, ControllerContext},
+    controller::{AbandonReason, AbandonedKey, ControllerOptions},
+    outcome::{Decision, Outcome, decide},
+    stop::StopTokens,
 };
 use crate::{
-    Action, Context, ErrorClass, Freshness, HotLoop, ReconcileError, Reconciler, Request,
-    context::{Room, Signals},
-    hot_loop::Evidence,
-    memory::{Begin, End, Missed},
-    outcome::{Outcome, Verdict, decide},
+    HotLoop,
+    hot_loop::HotLoopEvidence,
+    metrics::ControllerSeries,
+    writes::{MissedWrite, Readiness, ReconcileEnd, WriteTracker},
 };
 
+/// The state that the workers of a controller share.
+pub(super) struct WorkerState<K: Object, R> {
+    pub(super) reconciler: R,
+    pub(super) queue: WorkQueue<ObjectKey>,
+    pub(super) cache: CacheReader<K>,
+    pub(super) tracker: Arc<WriteTracker>,
+    pub(super) context: Arc<ControllerContext>,
+    pub(super) metrics: Option<ControllerSeries>,
+    pub(super) options: ControllerOptions,
+    pub(super) kind: String,
+    pub(super) reconciles: AtomicU64,
+}
+
 /// Processes keys until a stop is requested.
-pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, signals: &Arc<Signals>) {
-    let mut room = None;
+pub(super) async fn work<K: Object, R: Reconciler<K>>(state: &WorkerState<K, R>, tokens: &Arc<StopTokens>) {
+    let mut slot = None;
     // Waiting for the stop signal takes a lock, so it is done only when the queue is empty.
-    while !signals.is_stopping() {
+    while !tokens.is_stopping() {
         let item = tokio::select! {
             biased;
-            item = shared.queue.get() => item,
-            () = signals.stop.cancelled() => return,
+            item = state.queue.get() => item,
+            () = tokens.stop.cancelled() => return,
         };
         let Some(item) = item else { return };
         // Panics of the reconciler are caught further inside; these come from hooks and destructors.
-        if let Err(panic) = AssertUnwindSafe(process(shared, signals, &mut room, item)).catch_unwind().await {
+        if let Err(panic) = AssertUnwindSafe(process(state, tokens, &mut slot, item)).catch_unwind().await {
             error!(
-                controller = &*shared.options.name,
+                controller = &*state.options.name,
                 panic = panic_message(&*panic),
                 "hook or destructor panicked"
             );
@@ -49,8 +67,8 @@ pub(super) async fn work<K: Object, R: Reconciler<K>>(shared: &Shared<K, R>, sig
     }
 }
 
-/// The end of a reconcile, with its result.
-enum Said {
+/// The result of a reconcile.
+enum ReconcileResult {
     Returned(Result<Action, ReconcileError>),
     Panicked(Box<dyn Any + Send>),
     TimedOut(Duration),
@@ -58,45 +76,45 @@ enum Said {
 }
 
 async fn process<K: Object, R: Reconciler<K>>(
-    shared: &Shared<K, R>,
-    signals: &Arc<Signals>,
-    room: &mut Option<Room>,
+    state: &WorkerState<K, R>,
+    tokens: &Arc<StopTokens>,
+    slot: &mut Option<ContextSlot>,
     item: Item<'_, ObjectKey>,
 ) {
-    let (freshness, missed) = match shared.memory.begin(item.key(), item.causes()) {
-        Begin::Now(freshness) => (freshness, Vec::new()),
-        Begin::Late { waited, missed } => (Freshness::TimedOut(waited), missed),
-        Begin::Wait { look_after, is_first } => {
+    let (freshness, missed) = match state.tracker.begin(item.key(), item.causes()) {
+        Readiness::Ready(freshness) => (freshness, Vec::new()),
+        Readiness::TimedOut { waited, missed } => (Freshness::TimedOut(waited), missed),
+        Readiness::Wait { recheck_after, is_first } => {
             if is_first {
                 debug!(
-                    controller = &*shared.options.name,
+                    controller = &*state.options.name,
                     key = item.key().as_str(),
                     "waiting for own writes to be observed"
                 );
             }
-            item.put_back(look_after);
+            item.put_back(recheck_after);
             return;
         }
     };
-    let id = shared.reconciles.fetch_add(1, Ordering::Relaxed) + 1;
-    let span = span_of(shared, &item, id);
+    let id = state.reconciles.fetch_add(1, Ordering::Relaxed) + 1;
+    let span = span_of(state, &item, id);
     if let Freshness::TimedOut(waited) = freshness {
         span.in_scope(|| missed.iter().for_each(|missed| log_missed(missed, waited)));
     }
-    let began = shared.now_if_measured();
-    let _at_work = shared.metrics.as_ref().map(|metrics| {
+    let began = state.now_if_measured();
+    let _active_worker = state.metrics.as_ref().map(|metrics| {
         metrics.waited(freshness);
-        metrics.at_work()
+        metrics.start_work()
     });
-    let room_now = room.take().unwrap_or_else(|| Room::new(&shared.context, signals));
-    let context = Context::new(room_now, item.key(), id, freshness);
-    let said = reconcile(shared, signals, &item, &context).instrument(span.clone()).await;
-    *room = context.end();
+    let context_slot = slot.take().unwrap_or_else(|| ContextSlot::new(&state.context, tokens));
+    let context = Context::new(context_slot, item.key(), id, freshness);
+    let result = reconcile(state, tokens, &item, &context).instrument(span.clone()).await;
+    *slot = context.end();
     let _in_span = span.enter();
-    conclude(shared, item, &said, began);
+    conclude(state, item, &result, began);
 }
 
-fn log_missed(missed: &Missed, waited: Duration) {
+fn log_missed(missed: &MissedWrite, waited: Duration) {
     let (informer, object) = (missed.informer.as_str(), missed.object.as_str());
     if missed.is_selected {
         warn!(
@@ -118,15 +136,15 @@ fn log_missed(missed: &Missed, waited: Duration) {
 
 /// Returns the span of a reconcile. If no subscriber is interested, the fields are not computed; the macro
 /// would compute them for the `log` crate if any crate in the program enables its `log` feature.
-fn span_of<K: Object, R>(shared: &Shared<K, R>, item: &Item<'_, ObjectKey>, id: u64) -> Span {
+fn span_of<K: Object, R>(state: &WorkerState<K, R>, item: &Item<'_, ObjectKey>, id: u64) -> Span {
     // Not `enabled!`, which ignores filters by span name or field.
     if LevelFilter::current() < Level::INFO {
         return Span::none();
     }
     info_span!(
         "reconcile",
-        controller = &*shared.options.name,
-        controller_kind = shared.kind.as_str(),
+        controller = &*state.options.name,
+        controller_kind = state.kind.as_str(),
         namespace = item.key().namespace(),
         name = item.key().name(),
         reconcile_id = id,
@@ -137,23 +155,23 @@ fn span_of<K: Object, R>(shared: &Shared<K, R>, item: &Item<'_, ObjectKey>, id: 
 
 /// Runs the reconciler on a key until it returns or is dropped.
 async fn reconcile<K: Object, R: Reconciler<K>>(
-    shared: &Shared<K, R>,
-    signals: &Signals,
+    state: &WorkerState<K, R>,
+    tokens: &StopTokens,
     item: &Item<'_, ObjectKey>,
     context: &Context,
-) -> Said {
+) -> ReconcileResult {
     let request = Request {
         key: item.key().clone(),
-        object: shared.cache.get(item.key()),
+        object: state.cache.get(item.key()),
         causes: item.causes().clone(),
         failures: item.failures(),
         priority: item.priority(),
     };
-    let timeout = shared.options.timeout;
+    let timeout = state.options.timeout;
     let too_long = async {
         match timeout {
             Some(timeout) => {
-                let clock = &shared.options.clock;
+                let clock = &state.options.clock;
                 clock.sleep_until(clock.now().saturating_add(timeout)).await;
                 timeout
             }
@@ -161,117 +179,117 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
         }
     };
     // Called inside an async block, so that a panic before the future exists is caught too.
-    let given = context.clone();
-    let reconcile = async move { shared.reconciler.reconcile(request, given).await };
-    let said = tokio::select! {
+    let argument = context.clone();
+    let reconcile = async move { state.reconciler.reconcile(request, argument).await };
+    let result = tokio::select! {
         biased;
         returned = AssertUnwindSafe(reconcile).catch_unwind() => match returned {
-            Ok(returned) => Said::Returned(returned),
-            Err(panic) => Said::Panicked(panic),
+            Ok(returned) => ReconcileResult::Returned(returned),
+            Err(panic) => ReconcileResult::Panicked(panic),
         },
-        () = signals.abort.cancelled() => Said::Cancelled,
-        timeout = too_long => Said::TimedOut(timeout),
+        () = tokens.abort.cancelled() => ReconcileResult::Cancelled,
+        timeout = too_long => ReconcileResult::TimedOut(timeout),
     };
-    if !matches!(said, Said::Returned(_)) {
+    if !matches!(result, ReconcileResult::Returned(_)) {
         context.cancel();
     }
-    said
+    result
 }
 
 /// Applies the outcome of a reconcile to the key.
 fn conclude<K: Object, R: Reconciler<K>>(
-    shared: &Shared<K, R>,
+    state: &WorkerState<K, R>,
     item: Item<'_, ObjectKey>,
-    said: &Said,
+    result: &ReconcileResult,
     began: Option<Duration>,
 ) {
-    let outcome = said.outcome();
-    if let Some((metrics, began)) = shared.metrics.as_ref().zip(began) {
-        metrics.reconciled(outcome, shared.options.clock.now().saturating_sub(began));
+    let outcome = result.outcome();
+    if let Some((metrics, began)) = state.metrics.as_ref().zip(began) {
+        metrics.reconciled(outcome, state.options.clock.now().saturating_sub(began));
     }
     let end = match outcome {
-        Outcome::Failed(ErrorClass::Conflict) => End::Conflict,
-        _ => End::Other,
+        Outcome::Failed(ErrorClass::Conflict) => ReconcileEnd::Conflict,
+        _ => ReconcileEnd::Other,
     };
     // Done before the key is returned to the queue, while this worker still owns it.
-    let (conflicts, evidence) = shared.memory.end(item.key(), item.causes(), end);
-    let verdict = decide(outcome, item.failures(), conflicts, shared.options.retry_limit);
-    let tries = item.failures().saturating_add(1);
-    match verdict {
+    let (conflicts, evidence) = state.tracker.end(item.key(), item.causes(), end);
+    let decision = decide(outcome, item.failures(), conflicts, state.options.retry_limit);
+    let attempts = item.failures().saturating_add(1);
+    match decision {
         // Logged together with the delay, which the rate limiter chooses when the key is requeued.
-        Verdict::Retry => {}
-        Verdict::PutBack(delay) => said.log(Some(delay), tries),
-        _ => said.log(None, tries),
+        Decision::Retry => {}
+        Decision::RequeueUncounted(delay) => result.log(Some(delay), attempts),
+        _ => result.log(None, attempts),
     }
-    if verdict == Verdict::Forget && evidence.is_none() {
+    if decision == Decision::Forget && evidence.is_none() {
         item.forget();
         return;
     }
     let key = item.key().clone();
-    match verdict {
-        Verdict::Forget => item.forget(),
-        Verdict::Requeue(requeue) => match requeue.priority {
+    match decision {
+        Decision::Forget => item.forget(),
+        Decision::Requeue(requeue) => match requeue.priority {
             None => _ = item.requeue_after(requeue.after),
             Some(priority) => {
                 let options = AddOptions::new().after(requeue.after).priority(priority).cause(Cause::Requeue);
-                shared.queue.add_with(key.clone(), options);
+                state.queue.add_with(key.clone(), options);
                 item.forget();
             }
         },
-        Verdict::Retry => said.log(Some(item.retry_with_delay().1), tries),
-        Verdict::PutBack(delay) => _ = item.put_back(delay),
-        Verdict::Abandon => {
+        Decision::Retry => result.log(Some(item.retry_with_delay().1), attempts),
+        Decision::RequeueUncounted(delay) => _ = item.put_back(delay),
+        Decision::AbandonTerminal => {
             item.forget();
-            shared.gave_up(&key, tries, said);
+            state.report_abandoned(&key, attempts, result);
         }
-        Verdict::GiveUp => {
+        Decision::AbandonExhausted => {
             item.forget();
-            if let Some(metrics) = &shared.metrics {
-                metrics.gave_up();
+            if let Some(metrics) = &state.metrics {
+                metrics.retries_exhausted();
             }
-            shared.gave_up(&key, tries, said);
+            state.report_abandoned(&key, attempts, result);
         }
     }
     if let Some(evidence) = evidence {
-        shared.found_hot_loop(key, evidence);
+        state.report_hot_loop(key, evidence);
     }
 }
 
-impl<K: Object, R> Shared<K, R> {
+impl<K: Object, R> WorkerState<K, R> {
     fn now_if_measured(&self) -> Option<Duration> {
         self.metrics.as_ref().map(|_| self.options.clock.now())
     }
 
-    fn gave_up(&self, key: &ObjectKey, tries: u32, said: &Said) {
-        let Some(hook) = &self.options.on_give_up else { return };
-        let reason = match said {
-            Said::Returned(Err(error)) => GiveUpReason::Error(error),
-            Said::Panicked(panic) => GiveUpReason::Panic(panic_message(&**panic)),
-            Said::TimedOut(timeout) => GiveUpReason::Timeout(*timeout),
-            // Success and cancellation are not reasons to give up.
-            Said::Returned(Ok(_)) | Said::Cancelled => return,
+    fn report_abandoned(&self, key: &ObjectKey, attempts: u32, result: &ReconcileResult) {
+        let Some(hook) = &self.options.on_abandon else { return };
+        let reason = match result {
+            ReconcileResult::Returned(Err(error)) => AbandonReason::Error(error),
+            ReconcileResult::Panicked(panic) => AbandonReason::Panic(panic_message(&**panic)),
+            ReconcileResult::TimedOut(timeout) => AbandonReason::Timeout(*timeout),
+            // Success and cancellation are not reasons to abandon a key.
+            ReconcileResult::Returned(Ok(_)) | ReconcileResult::Cancelled => return,
         };
-        hook(&GaveUp { controller: &self.options.name, key, tries, reason });
+        hook(&AbandonedKey { controller: &self.options.name, key, attempts, reason });
     }
 
-    fn found_hot_loop(&self, key: ObjectKey, evidence: Evidence) {
-        let Evidence { reconciles, echoes, within, writes } = evidence;
-        let found =
-            HotLoop { controller: self.options.name.clone(), key, reconciles, echoes, within, writes };
-        warn!("hot loop detected: {found}");
+    fn report_hot_loop(&self, key: ObjectKey, evidence: HotLoopEvidence) {
+        let HotLoopEvidence { reconciles, from_own_events, within, writes } = evidence;
+        let controller = self.options.name.clone();
+        let hot_loop = HotLoop { controller, key, reconciles, from_own_events, within, writes };
+        warn!("hot loop detected: {hot_loop}");
         if let Some(metrics) = &self.metrics {
             metrics.hot_loop();
         }
         if let Some(hook) = &self.options.on_hot_loop {
-            hook(&found);
+            hook(&hot_loop);
         }
     }
 }
 
-impl Said {
+impl ReconcileResult {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Returned(Ok(action)) => Outcome::Worked(*action),
+            Self::Returned(Ok(action)) => Outcome::Succeeded(*action),
             Self::Returned(Err(error)) => Outcome::Failed(error.class()),
             Self::Panicked(_) => Outcome::Panicked,
             Self::TimedOut(_) => Outcome::TimedOut,

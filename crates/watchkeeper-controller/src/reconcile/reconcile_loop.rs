@@ -15,22 +15,26 @@ use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use watchkeeper_informer::{
-    CacheReader, Object, ObjectKey, Spawn,
+    Object, ObjectKey, Spawn,
     handler::Stopped,
     status::{Status, SyncError},
 };
 use watchkeeper_workqueue::{AddOptions, Cause, Priority, RateLimiter, WorkQueue};
 
-use super::{Part, options::Options, worker};
+use super::{
+    Caches, Reconciler,
+    context::ControllerContext,
+    controller::ControllerOptions,
+    stop::StopTokens,
+    worker::{self, WorkerState},
+};
 use crate::{
-    Reconciler,
-    access::Access,
-    context::{self, Caches, Signals},
-    memory::Memory,
-    metrics::{ControllerMetrics, DuplicateName, OneController},
-    runnable::{RunError, Runnable},
-    source::{Connection, Feed, InformerSource, Source, SourceStatus},
-    triggers::{Connected, Triggers},
+    SourceStatus, Triggers,
+    manager::{RunError, Runnable},
+    metrics::{ControllerMetrics, ControllerSeries, DuplicateName},
+    rbac::Access,
+    trigger::{Connection, Delivery, InformerSource, Source, Subscription},
+    writes::{TrackedCache, WriteTracker},
 };
 
 /// A controller with its reconciler, to be run by a manager, as a [`Runnable`], or by the caller.
@@ -38,9 +42,9 @@ use crate::{
 /// [`prepare`](Runnable::prepare) starts the informers, waits for their initial lists and enqueues their
 /// keys. [`run`](Runnable::run) reconciles keys until a stop is requested. Queued keys stay queued, so that
 /// the loop can be run again. Dropping the loop removes its handlers from the informers.
-#[must_use = "it does nothing until it is run"]
+#[must_use = "a reconcile loop does nothing until it is run"]
 pub struct ReconcileLoop<K: Object, R> {
-    shared: Arc<Shared<K, R>>,
+    state: Arc<WorkerState<K, R>>,
     sources: Vec<Arc<dyn Source>>,
     triggers: Vec<Triggers>,
     access: Vec<Access>,
@@ -50,59 +54,49 @@ pub struct ReconcileLoop<K: Object, R> {
     is_running: AtomicBool,
 }
 
-/// State shared by the workers.
-pub(super) struct Shared<K: Object, R> {
-    pub(super) reconciler: R,
-    pub(super) queue: WorkQueue<ObjectKey>,
-    pub(super) cache: CacheReader<K>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) context: Arc<context::Shared>,
-    pub(super) metrics: Option<OneController>,
-    pub(super) options: Options,
-    pub(super) kind: String,
-    pub(super) reconciles: AtomicU64,
-}
-
 /// The connections that feed the queue.
 struct Connections {
     sources: Vec<Box<dyn Connection>>,
-    _triggers: Vec<Connected>,
+    _subscriptions: Vec<Subscription>,
 }
 
-/// A source that can never sync.
+/// The error of a source that can never sync.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {error}; if the controller can run without it, watch it as optional")]
-struct NotReady {
+#[error(
+    "sync source {name}: {error}; if the controller can run without this source, make its watch optional"
+)]
+struct SourceError {
     name: String,
     #[source]
     error: SyncError,
 }
 
+/// The reason that a run ended before a stop was requested.
 #[derive(Debug, thiserror::Error)]
-enum Ended {
-    #[error("the controller is already running")]
-    RunsAlready,
-    #[error("the workers ended unexpectedly; was their runtime shut down?")]
-    WorkersGone,
+enum WorkError {
+    #[error("the controller is already running; run each reconcile loop once at a time")]
+    AlreadyRunning,
+    #[error("the workers ended unexpectedly; keep their runtime alive until the controller has stopped")]
+    WorkersEnded,
 }
 
 impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
     pub(super) fn new(
         reconciler: R,
         primary: &InformerSource<K>,
-        parts: Vec<Part>,
+        sources: Vec<Arc<dyn Source>>,
         triggers: Vec<Triggers>,
         access: Vec<Access>,
         limiter: Box<dyn RateLimiter<ObjectKey>>,
-        mut options: Options,
+        mut options: ControllerOptions,
     ) -> Self {
         let mut caches = Caches::default();
-        for part in &parts {
-            part.source.add_cache(&mut caches);
+        for source in &sources {
+            source.add_cache(&mut caches);
         }
-        let (sources, followed): (Vec<_>, Vec<_>) =
-            parts.into_iter().map(|part| (part.source, part.cache)).unzip();
-        let memory = Arc::new(Memory::new(followed, Arc::clone(&options.clock), options.memory()));
+        let tracked: Vec<_> =
+            sources.iter().map(|source| Arc::clone(source) as Arc<dyn TrackedCache>).collect();
+        let tracker = Arc::new(WriteTracker::new(tracked, Arc::clone(&options.clock), options.tracking()));
         let queue = WorkQueue::builder(Arc::clone(&options.name))
             .clock(Arc::clone(&options.clock))
             .rate_limiter(limiter)
@@ -113,19 +107,19 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             Some(Ok(metrics)) => (Some(metrics), None),
             Some(Err(rejected)) => (None, Some(rejected)),
         };
-        let context = Arc::new(context::Shared {
-            controller: Arc::clone(&options.name),
+        let context = Arc::new(ControllerContext {
+            name: Arc::clone(&options.name),
             client: options.client.take(),
-            memory: Some(Arc::clone(&memory)),
+            tracker: Some(Arc::clone(&tracker)),
             clock: Arc::clone(&options.clock),
             caches,
             values: std::mem::take(&mut options.values),
         });
-        let shared = Shared {
+        let state = WorkerState {
             reconciler,
             queue,
             cache: primary.reader().clone(),
-            memory,
+            tracker,
             context,
             metrics,
             options,
@@ -133,7 +127,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             reconciles: AtomicU64::new(0),
         };
         Self {
-            shared: Arc::new(shared),
+            state: Arc::new(state),
             sources,
             triggers,
             access,
@@ -155,7 +149,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
 
     /// Returns the number of keys that are due to be reconciled.
     pub fn queued(&self) -> usize {
-        self.shared.queue.len()
+        self.state.queue.len()
     }
 
     /// Connects the sources to the queue, if they are not connected.
@@ -165,34 +159,37 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
             return Ok(Arc::clone(connections));
         }
         let connect = |(cache, source): (usize, &Arc<dyn Source>)| {
-            let feed =
-                Feed { queue: self.shared.queue.clone(), memory: Arc::clone(&self.shared.memory), cache };
-            source.connect(feed).map_err(|stopped| (source.name().to_owned(), stopped))
+            let (queue, tracker) = (self.state.queue.clone(), Arc::clone(&self.state.tracker));
+            source
+                .connect(Delivery { queue, tracker, cache })
+                .map_err(|stopped| (source.name().to_owned(), stopped))
         };
         let sources: Result<_, _> = self.sources.iter().enumerate().map(connect).collect();
-        let triggers = self.triggers.iter().map(|triggers| triggers.connect(&self.shared.queue)).collect();
-        let made = Arc::new(Connections { sources: sources?, _triggers: triggers });
-        *connections = Some(Arc::clone(&made));
-        Ok(made)
+        let subscriptions =
+            self.triggers.iter().map(|triggers| triggers.subscribe(&self.state.queue)).collect();
+        let connected = Arc::new(Connections { sources: sources?, _subscriptions: subscriptions });
+        *connections = Some(Arc::clone(&connected));
+        Ok(connected)
     }
 
-    async fn get_ready(&self) -> Result<(), NotReady> {
-        let connections = self.connect().map_err(|(name, _)| NotReady { name, error: SyncError::Stopped })?;
+    async fn sync_sources(&self) -> Result<(), SourceError> {
+        let connections =
+            self.connect().map_err(|(name, _)| SourceError { name, error: SyncError::Stopped })?;
         self.sources.iter().for_each(|source| source.start());
         let waits = self.sources.iter().zip(&connections.sources).map(|(source, connection)| async move {
             if source.is_optional() {
                 if let Err(status) = connection.settled().await {
-                    self.tell_absence(source.name(), &status);
+                    self.log_unavailable(source.name(), &status);
                 }
                 return Ok(());
             }
             let ready = connection.ready().await;
-            ready.map_err(|error| NotReady { name: source.name().to_owned(), error })
+            ready.map_err(|error| SourceError { name: source.name().to_owned(), error })
         });
         try_join_all(waits).await.map(drop)
     }
 
-    fn tell_absence(&self, source: &str, status: &Status) {
+    fn log_unavailable(&self, source: &str, status: &Status) {
         let message = match status {
             Status::Failing { message, .. } | Status::Parked { message, .. } => message,
             _ => "",
@@ -206,7 +203,7 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
 
     /// Enqueues every key of the cache periodically.
     async fn resync(&self) {
-        let Shared { queue, cache, options, .. } = &*self.shared;
+        let WorkerState { queue, cache, options, .. } = &*self.state;
         let Some(period) = options.resync_period else { return pending().await };
         let mut next = options.clock.now();
         loop {
@@ -220,42 +217,42 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
         }
     }
 
-    async fn work(&self, stop: CancellationToken) -> Result<(), Ended> {
-        let shared = &self.shared;
-        let signals = Arc::new(Signals::new(stop.child_token()));
-        let _watched = signals.watch_stop();
+    async fn work(&self, stop: CancellationToken) -> Result<(), WorkError> {
+        let state = &self.state;
+        let tokens = Arc::new(StopTokens::new(stop.child_token()));
+        let _watch = tokens.watch_stop();
         // Dropping this future ends the workers too.
-        let _ending = (signals.stop.clone().drop_guard(), signals.abort.clone().drop_guard());
+        let _guards = (tokens.stop.clone().drop_guard(), tokens.abort.clone().drop_guard());
         let (alive, mut all_ended) = mpsc::channel::<()>(1);
         let spawn: Arc<dyn Spawn> =
-            shared.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
-        for _ in 0..shared.options.workers {
-            let (shared, signals, alive) = (Arc::clone(shared), Arc::clone(&signals), alive.clone());
+            state.options.spawn.clone().unwrap_or_else(|| Arc::new(Handle::current()));
+        for _ in 0..state.options.workers {
+            let (state, tokens, alive) = (Arc::clone(state), Arc::clone(&tokens), alive.clone());
             spawn.spawn(Box::pin(async move {
-                worker::work(&shared, &signals).await;
+                worker::work(&state, &tokens).await;
                 // Dropped last, so that completion implies that the worker has released everything.
-                drop((shared, signals, alive));
+                drop((state, tokens, alive));
             }));
         }
         drop(alive);
         tokio::select! {
             biased;
-            () = signals.stop.cancelled() => {}
-            _ = all_ended.recv() => return Err(Ended::WorkersGone),
+            () = tokens.stop.cancelled() => {}
+            _ = all_ended.recv() => return Err(WorkError::WorkersEnded),
             () = self.resync() => {}
         }
-        let clock = &shared.options.clock;
-        let deadline = clock.sleep_until(clock.now().saturating_add(shared.options.stop_within));
+        let clock = &state.options.clock;
+        let deadline = clock.sleep_until(clock.now().saturating_add(state.options.stop_within));
         tokio::select! {
             biased;
             _ = all_ended.recv() => {}
             () = deadline => {
                 warn!(
                     controller = self.name(),
-                    unfinished = shared.queue.processing_len(),
+                    unfinished = state.queue.processing_len(),
                     "stop timeout elapsed; dropping running reconciles"
                 );
-                signals.abort.cancel();
+                tokens.abort.cancel();
                 all_ended.recv().await;
             }
         }
@@ -267,8 +264,8 @@ impl<K: Object, R: Reconciler<K>> ReconcileLoop<K, R> {
 fn register(
     metrics: &ControllerMetrics,
     queue: &WorkQueue<ObjectKey>,
-    options: &Options,
-) -> Result<OneController, DuplicateName> {
+    options: &ControllerOptions,
+) -> Result<ControllerSeries, DuplicateName> {
     let metrics = metrics.controller(queue)?;
     metrics.workers(options.workers);
     Ok(metrics)
@@ -276,11 +273,11 @@ fn register(
 
 impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
     fn name(&self) -> &str {
-        &self.shared.options.name
+        &self.state.options.name
     }
 
     fn needs_leadership(&self) -> bool {
-        self.shared.options.needs_leadership
+        self.state.options.needs_leadership
     }
 
     fn access(&self) -> Vec<Access> {
@@ -292,15 +289,15 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
         if let Some(rejected) = &self.rejected {
             return Err(rejected.clone());
         }
-        let Some(shared) = Arc::get_mut(&mut self.shared) else {
+        let Some(state) = Arc::get_mut(&mut self.state) else {
             warn!(
                 controller = self.name(),
                 "workers of an earlier run are still active; metrics not registered"
             );
             return Ok(());
         };
-        if shared.metrics.is_none() {
-            shared.metrics = Some(register(metrics, &shared.queue, &shared.options)?);
+        if state.metrics.is_none() {
+            state.metrics = Some(register(metrics, &state.queue, &state.options)?);
         }
         Ok(())
     }
@@ -313,7 +310,7 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
             let ready = tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                ready = self.get_ready() => ready,
+                ready = self.sync_sources() => ready,
             };
             ready.map_err(|source| RunError::Prepare {
                 name: self.name().to_owned(),
@@ -325,10 +322,11 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
     fn run(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
         Box::pin(async move {
             let failed =
-                |source: Ended| RunError::Run { name: self.name().to_owned(), source: Box::new(source) };
-            let _running = Running::claim(&self.is_running).ok_or(Ended::RunsAlready).map_err(failed)?;
+                |source: WorkError| RunError::Run { name: self.name().to_owned(), source: Box::new(source) };
+            let _running =
+                RunGuard::claim(&self.is_running).ok_or(WorkError::AlreadyRunning).map_err(failed)?;
             self.prepare(stop.clone()).await?;
-            debug!(controller = self.name(), workers = self.shared.options.workers, "controller running");
+            debug!(controller = self.name(), workers = self.state.options.workers, "controller running");
             let ended = self.work(stop).await.map_err(failed);
             debug!(controller = self.name(), "controller stopped");
             ended
@@ -336,17 +334,17 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
     }
 }
 
-/// A guard against running a loop twice concurrently.
-struct Running<'a>(&'a AtomicBool);
+/// A guard that prevents a second concurrent run of a loop.
+struct RunGuard<'a>(&'a AtomicBool);
 
-impl<'a> Running<'a> {
+impl<'a> RunGuard<'a> {
     fn claim(is_running: &'a AtomicBool) -> Option<Self> {
         let was_running = is_running.swap(true, Ordering::AcqRel);
         (!was_running).then_some(Self(is_running))
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -357,7 +355,7 @@ impl<K: Object, R: Reconciler<K>> fmt::Debug for ReconcileLoop<K, R> {
         f.debug_struct("ReconcileLoop")
             .field("name", &self.name())
             .field("sources", &self.sources())
-            .field("queue", &self.shared.queue)
+            .field("queue", &self.state.queue)
             .field("is_running", &self.is_running)
             .finish_non_exhaustive()
     }

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 use kube_core::{Resource, Selector, SelectorExt as _};
 
-use crate::{Change, ChangeKind};
+use super::{Change, ChangeKind};
 
 /// A filter on the changes that enqueue a key.
 ///
@@ -100,12 +100,12 @@ impl<K, A: Predicate<K>> Predicate<K> for Not<A> {
     }
 }
 
-/// A predicate that compares a part of the metadata, as described in [the module](self).
+/// A predicate that compares a field of the metadata, as described in [the module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Changed(Part);
+pub struct Changed(MetadataField);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum MetadataField {
     Generation,
     ResourceVersion,
     Labels,
@@ -120,30 +120,30 @@ enum Part {
 /// admitted.
 #[doc(alias = "GenerationChangedPredicate")]
 pub fn generation_changed() -> Changed {
-    Changed(Part::Generation)
+    Changed(MetadataField::Generation)
 }
 
 /// Returns a predicate that admits updates that change the resourceVersion.
 #[doc(alias = "ResourceVersionChangedPredicate")]
 pub fn resource_version_changed() -> Changed {
-    Changed(Part::ResourceVersion)
+    Changed(MetadataField::ResourceVersion)
 }
 
 /// Returns a predicate that admits updates that change labels.
 #[doc(alias = "LabelChangedPredicate")]
 pub fn labels_changed() -> Changed {
-    Changed(Part::Labels)
+    Changed(MetadataField::Labels)
 }
 
 /// Returns a predicate that admits updates that change annotations.
 #[doc(alias = "AnnotationChangedPredicate")]
 pub fn annotations_changed() -> Changed {
-    Changed(Part::Annotations)
+    Changed(MetadataField::Annotations)
 }
 
 /// Returns a predicate that admits updates that change finalizers.
 pub fn finalizers_changed() -> Changed {
-    Changed(Part::Finalizers)
+    Changed(MetadataField::Finalizers)
 }
 
 impl<K: Resource> Predicate<K> for Changed {
@@ -153,14 +153,14 @@ impl<K: Resource> Predicate<K> for Changed {
             (kind, ..) => return kind != ChangeKind::Resynced,
         };
         match self.0 {
-            Part::Generation => match (old.generation, new.generation) {
+            MetadataField::Generation => match (old.generation, new.generation) {
                 (Some(old), Some(new)) => old != new,
                 _ => true,
             },
-            Part::ResourceVersion => old.resource_version != new.resource_version,
-            Part::Labels => old.labels != new.labels,
-            Part::Annotations => old.annotations != new.annotations,
-            Part::Finalizers => old.finalizers != new.finalizers,
+            MetadataField::ResourceVersion => old.resource_version != new.resource_version,
+            MetadataField::Labels => old.labels != new.labels,
+            MetadataField::Annotations => old.annotations != new.annotations,
+            MetadataField::Finalizers => old.finalizers != new.finalizers,
         }
     }
 }

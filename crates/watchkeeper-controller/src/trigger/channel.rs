@@ -10,8 +10,8 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 /// system, or a request of an operator.
 ///
 /// Clones share the same channel. Keys that are sent before the controller is
-/// [prepared](crate::runnable::Runnable::prepare) wait for it. A key that is sent repeatedly before it is
-/// processed is reconciled once. Every connected controller receives every key.
+/// [prepared](crate::manager::Runnable::prepare) wait for it. A key that is sent repeatedly before it is
+/// processed is reconciled once. Every controller that uses the channel receives every key.
 ///
 /// ```
 /// use watchkeeper_controller::{Cause, Triggers};
@@ -20,18 +20,20 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 /// triggers.send("shop/web".parse()?, Cause::Other("webhook".into()));
 /// # Ok::<(), watchkeeper_informer::KeyError>(())
 /// ```
+#[doc(alias = "Channel")]
+#[doc(alias = "GenericEvent")]
 #[derive(Clone, Default)]
 pub struct Triggers {
-    shared: Arc<Mutex<State>>,
+    state: Arc<Mutex<ChannelState>>,
 }
 
 #[derive(Default)]
-struct State {
-    /// The connected queues by connection number. Senders clone the list, so that queues can connect
+struct ChannelState {
+    /// The subscribed queues by subscription number. Senders clone the list, so that queues can subscribe
     /// meanwhile.
     queues: Arc<Vec<(u64, WorkQueue<ObjectKey>)>>,
-    connections: u64,
-    /// The keys that were sent while no queue was connected.
+    last_id: u64,
+    /// The keys that were sent while no queue was subscribed.
     waiting: BTreeMap<ObjectKey, (Priority, Cause)>,
 }
 
@@ -41,7 +43,7 @@ impl Triggers {
         Self::default()
     }
 
-    /// Enqueues a key with its cause.
+    /// Enqueues a key with its cause in every controller that uses the channel.
     pub fn send(&self, key: ObjectKey, cause: Cause) {
         self.send_with(key, cause, Priority::NORMAL);
     }
@@ -49,7 +51,7 @@ impl Triggers {
     /// Enqueues a key as [`send`](Self::send) does, with a priority.
     pub fn send_with(&self, key: ObjectKey, cause: Cause, priority: Priority) {
         let queues = {
-            let mut state = self.shared.lock();
+            let mut state = self.state.lock();
             if state.queues.is_empty() {
                 let (kept, _) = state.waiting.entry(key).or_insert((priority, cause));
                 *kept = priority.max(*kept);
@@ -64,31 +66,31 @@ impl Triggers {
         add(last, key, priority, cause);
     }
 
-    /// Connects a queue for as long as the returned connection is held.
-    pub(crate) fn connect(&self, queue: &WorkQueue<ObjectKey>) -> Connected {
+    /// Subscribes a queue for as long as the returned subscription is held.
+    pub(crate) fn subscribe(&self, queue: &WorkQueue<ObjectKey>) -> Subscription {
         let (id, waiting) = {
-            let mut state = self.shared.lock();
-            state.connections += 1;
-            let id = state.connections;
+            let mut state = self.state.lock();
+            state.last_id += 1;
+            let id = state.last_id;
             Arc::make_mut(&mut state.queues).push((id, queue.clone()));
             (id, std::mem::take(&mut state.waiting))
         };
         for (key, (priority, cause)) in waiting {
             add(queue, key, priority, cause);
         }
-        Connected { triggers: self.clone(), id }
+        Subscription { triggers: self.clone(), id }
     }
 }
 
-/// The connection of a queue.
-pub(crate) struct Connected {
+/// The subscription of a queue. Dropping the value unsubscribes the queue.
+pub(crate) struct Subscription {
     triggers: Triggers,
     id: u64,
 }
 
-impl Drop for Connected {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut state = self.triggers.shared.lock();
+        let mut state = self.triggers.state.lock();
         let others = state.queues.iter().filter(|(id, _)| *id != self.id).cloned().collect();
         let queues = std::mem::replace(&mut state.queues, Arc::new(others));
         drop(state);
@@ -104,7 +106,7 @@ fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, priority: Priority, cause: 
 
 impl fmt::Debug for Triggers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.lock();
+        let state = self.state.lock();
         f.debug_struct("Triggers")
             .field("controllers", &state.queues.len())
             .field("waiting", &state.waiting.len())

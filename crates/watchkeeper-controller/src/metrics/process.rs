@@ -21,8 +21,8 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// Registers the metrics of this process. Call this once per registry.
-pub fn register(registry: &mut Registry) {
+/// Registers the process metrics. Call this once per registry.
+pub fn register_process_metrics(registry: &mut Registry) {
     registry.register_collector(Box::new(Process));
 }
 

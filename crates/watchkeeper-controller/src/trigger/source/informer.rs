@@ -12,15 +12,14 @@ use watchkeeper_informer::{
 };
 
 use super::{
-    Connection, Feed, Source,
-    feed::{Delivery, Rule},
+    Connection, Delivery, Source,
+    delivery::{EventHandler, EventRule},
 };
 use crate::{
     Change,
-    access::{Access, Verb},
-    context::Caches,
-    memory::FollowedCache,
-    writes::{CacheView, Coverage, Held, ResourceId, Target},
+    rbac::{Access, Verb},
+    reconcile::Caches,
+    writes::{CacheView, CachedState, Coverage, ResourceId, Target, TrackedCache},
 };
 
 /// An informer whose events enqueue keys.
@@ -30,7 +29,7 @@ pub(crate) struct InformerSource<W: Object> {
     resource: ResourceId,
     /// The name of the resource, for messages.
     label: Arc<str>,
-    rule: Arc<Rule<W>>,
+    rule: Arc<EventRule<W>>,
     /// The namespaces of the informer; `None` for all.
     namespaces: Option<Vec<Arc<str>>>,
     /// The selection of each source of the informer, by namespace.
@@ -42,7 +41,7 @@ impl<W: Object> InformerSource<W> {
     pub(crate) fn new(
         informer: SharedIndexInformer<W>,
         resource: ResourceId,
-        rule: Rule<W>,
+        rule: EventRule<W>,
         is_optional: bool,
     ) -> Self {
         let selections = informer.selections();
@@ -107,12 +106,12 @@ impl<W: Object> Source for InformerSource<W> {
         caches.add(self.reader.clone(), self.informer.lister());
     }
 
-    fn connect(&self, feed: Feed) -> Result<Box<dyn Connection>, Stopped> {
-        let options = HandlerOptions::new(format!("{} for {}", self.rule.kind, feed.queue.name()));
-        let delivery = Delivery { feed, rule: Arc::clone(&self.rule) };
-        let handler = move |event: &Event<W>| delivery.deliver(Change::of(event));
+    fn connect(&self, delivery: Delivery) -> Result<Box<dyn Connection>, Stopped> {
+        let options = HandlerOptions::new(format!("{} for {}", self.rule.kind, delivery.queue.name()));
+        let handler = EventHandler { delivery, rule: Arc::clone(&self.rule) };
+        let handler = move |event: &Event<W>| handler.handle(Change::of(event));
         let registration = self.informer.add_handler_with(handler, options)?;
-        Ok(Box::new(Connected { informer: self.informer.clone(), registration }))
+        Ok(Box::new(InformerConnection { informer: self.informer.clone(), registration }))
     }
 
     fn start(&self) {
@@ -121,13 +120,13 @@ impl<W: Object> Source for InformerSource<W> {
 }
 
 impl<W: Object> CacheView for InformerSource<W> {
-    fn held(&self, object: &ObjectKey) -> Option<Held> {
+    fn state_of(&self, object: &ObjectKey) -> Option<CachedState> {
         let object = self.reader.get(object)?;
         let meta = object.meta();
-        Some(Held {
+        Some(CachedState {
             version: ResourceVersion::of(&*object),
             uid: meta.uid.clone(),
-            is_leaving: meta.deletion_timestamp.is_some(),
+            is_terminating: meta.deletion_timestamp.is_some(),
         })
     }
 
@@ -140,7 +139,7 @@ impl<W: Object> CacheView for InformerSource<W> {
     }
 }
 
-impl<W: Object> FollowedCache for InformerSource<W> {
+impl<W: Object> TrackedCache for InformerSource<W> {
     fn informer(&self) -> &str {
         self.informer.name()
     }
@@ -149,12 +148,12 @@ impl<W: Object> FollowedCache for InformerSource<W> {
         &self.label
     }
 
-    fn follows(&self, target: &Target<'_>) -> bool {
+    fn watches(&self, target: &Target<'_>) -> bool {
         let is_covered = match (&self.namespaces, target.namespace) {
             (None, _) => true,
             (Some(namespaces), namespace) => namespaces.iter().any(|covered| Some(&**covered) == namespace),
         };
-        is_covered && self.resource.is(target) && self.informer.has_synced()
+        is_covered && self.resource.matches(target) && self.informer.has_synced()
     }
 
     fn coverage(&self, object: &ObjectKey, labels: Option<&BTreeMap<String, String>>) -> Coverage {
@@ -174,12 +173,12 @@ impl<W: Object> FollowedCache for InformerSource<W> {
     }
 }
 
-struct Connected<W: Object> {
+struct InformerConnection<W: Object> {
     informer: SharedIndexInformer<W>,
     registration: Registration<W>,
 }
 
-impl<W: Object> Connection for Connected<W> {
+impl<W: Object> Connection for InformerConnection<W> {
     fn ready(&self) -> BoxFuture<'_, Result<(), SyncError>> {
         Box::pin(async {
             self.informer.wait_for_sync(None).await?;
@@ -190,7 +189,7 @@ impl<W: Object> Connection for Connected<W> {
     fn settled(&self) -> BoxFuture<'_, Result<(), Status>> {
         Box::pin(async {
             let mut status = self.informer.status_watch();
-            let trouble = async {
+            let failed = async {
                 loop {
                     let now = status.status();
                     if matches!(now, Status::Failing { .. } | Status::Parked { .. } | Status::Stopped) {
@@ -202,13 +201,13 @@ impl<W: Object> Connection for Connected<W> {
             tokio::select! {
                 biased;
                 ready = self.ready() => ready.map_err(|_| self.informer.status()),
-                trouble = trouble => Err(trouble),
+                status = failed => Err(status),
             }
         })
     }
 }
 
-impl<W: Object> Drop for Connected<W> {
+impl<W: Object> Drop for InformerConnection<W> {
     fn drop(&mut self) {
         self.registration.stop();
     }

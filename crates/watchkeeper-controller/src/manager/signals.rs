@@ -2,12 +2,12 @@
 
 use std::io;
 
-use crate::manager::Signal;
+use super::Signal;
 
 /// A stream of termination signals. It receives signals from its creation on, so that none is missed between
 /// two waits.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct TerminationSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -15,7 +15,7 @@ pub(crate) struct Signals {
 }
 
 #[cfg(unix)]
-impl Signals {
+impl TerminationSignals {
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
@@ -32,7 +32,7 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-impl Signals {
+impl TerminationSignals {
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {})
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use watchkeeper_informer::{Object, ObjectKey};
 use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 
-use crate::{Change, ChangeKind, memory::Memory, predicate::Predicate, writes::Trigger};
+use super::super::{Change, ChangeKind, predicate::Predicate};
+use crate::writes::{TriggerEvent, WriteTracker};
 
 /// The destination of the events of one source.
-pub(crate) struct Feed {
+pub(crate) struct Delivery {
     pub(crate) queue: WorkQueue<ObjectKey>,
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) tracker: Arc<WriteTracker>,
     /// The index of the source's cache among the controller's caches.
     pub(crate) cache: usize,
 }
@@ -26,7 +27,7 @@ pub(crate) enum Role<W> {
 pub(crate) type Mapping<W> = Arc<dyn Fn(Change<'_, W>) -> Vec<ObjectKey> + Send + Sync>;
 
 /// The handling of the changes of one source.
-pub(crate) struct Rule<W> {
+pub(crate) struct EventRule<W> {
     pub(crate) role: Role<W>,
     pub(crate) predicate: Option<Arc<dyn Predicate<W>>>,
     /// The kind, for causes.
@@ -34,13 +35,13 @@ pub(crate) struct Rule<W> {
 }
 
 /// An event handler that enqueues keys for the changes of one source.
-pub(crate) struct Delivery<W> {
-    pub(crate) feed: Feed,
-    pub(crate) rule: Arc<Rule<W>>,
+pub(super) struct EventHandler<W> {
+    pub(super) delivery: Delivery,
+    pub(super) rule: Arc<EventRule<W>>,
 }
 
-impl<W: Object> Delivery<W> {
-    pub(crate) fn deliver(&self, change: Change<'_, W>) {
+impl<W: Object> EventHandler<W> {
+    pub(super) fn handle(&self, change: Change<'_, W>) {
         if self.rule.predicate.as_ref().is_some_and(|predicate| !predicate.admits(change)) {
             return;
         }
@@ -60,21 +61,21 @@ impl<W: Object> Delivery<W> {
             ChangeKind::Initial => AddOptions::new().priority(Priority::LOW).cause(Cause::InitialList),
             ChangeKind::Resynced => AddOptions::new().priority(Priority::LOW).cause(Cause::Resync),
             _ => {
-                let memory = &self.feed.memory;
-                if memory.wants_triggers()
-                    && let Some(trigger) = self.trigger(change)
+                let tracker = &self.delivery.tracker;
+                if tracker.needs_events()
+                    && let Some(event) = self.trigger_event(change)
                 {
-                    memory.triggered(&key, trigger);
+                    tracker.record_event(&key, event);
                 }
-                let options = AddOptions::new().cause(Cause::Event(self.event(change)));
-                if self.is_worth_a_try(change) { options.immediately() } else { options }
+                let options = AddOptions::new().cause(Cause::Event(self.cause(change)));
+                if self.skips_backoff(change) { options.immediately() } else { options }
             }
         };
-        self.feed.queue.add_with(key, options);
+        self.delivery.queue.add_with(key, options);
     }
 
     /// Returns a description of the changed object, for the cause.
-    fn event(&self, change: Change<'_, W>) -> Arc<str> {
+    fn cause(&self, change: Change<'_, W>) -> Arc<str> {
         match &self.rule.role {
             // The name is already in the key.
             Role::Primary => Arc::clone(&self.rule.kind),
@@ -87,7 +88,7 @@ impl<W: Object> Delivery<W> {
 
     /// Returns whether the change makes the success of a failed key likely, so that the key skips its
     /// backoff: the object was created or deleted, or its desired state was edited.
-    fn is_worth_a_try(&self, change: Change<'_, W>) -> bool {
+    fn skips_backoff(&self, change: Change<'_, W>) -> bool {
         if let Role::Mapped(_) = self.rule.role {
             return false;
         }
@@ -100,10 +101,10 @@ impl<W: Object> Delivery<W> {
         }
     }
 
-    fn trigger(&self, change: Change<'_, W>) -> Option<Trigger> {
+    fn trigger_event(&self, change: Change<'_, W>) -> Option<TriggerEvent> {
         let object = change.object();
-        Some(Trigger {
-            cache: self.feed.cache,
+        Some(TriggerEvent {
+            cache: self.delivery.cache,
             object: object.object_key().ok()?,
             version: object.object_version(),
             uid: object.object_uid().map(ToOwned::to_owned),

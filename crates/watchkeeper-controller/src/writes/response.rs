@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use watchkeeper_informer::{ObjectKey, ResourceVersion};
 
-/// The metadata of an object in the response to a write.
+/// The metadata of the written object, as far as the response contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) object: Option<ObjectKey>,
-    pub(crate) version: Option<ResourceVersion>,
-    pub(crate) uid: Option<String>,
+pub(crate) struct WriteResponse {
+    pub(super) object: Option<ObjectKey>,
+    pub(super) version: Option<ResourceVersion>,
+    pub(super) uid: Option<String>,
     /// The labels of the object. `None` when the response is not an object.
-    pub(crate) labels: Option<BTreeMap<String, String>>,
+    pub(super) labels: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Body {
     kind: Option<String>,
     #[serde(default)]
     metadata: Metadata,
-    /// A `Status`, as deletions are answered with, has the object's uid here.
+    /// In a `Status`, which is the response to a deletion, this field contains the uid of the object.
     details: Option<Details>,
 }
 
@@ -39,9 +39,9 @@ struct Details {
     uid: Option<String>,
 }
 
-impl Answer {
-    /// Reads a response. `None` when the response is not a JSON object.
-    pub(crate) fn read(body: &[u8]) -> Option<Self> {
+impl WriteResponse {
+    /// Parses a response body. Returns `None` if the body is not a JSON object.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
         let Body { kind, metadata, details } = serde_json::from_slice(body).ok()?;
         let object = metadata.name.as_deref();
         let object = object.and_then(|name| ObjectKey::new(metadata.namespace.as_deref(), name).ok());
@@ -58,25 +58,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_and_statuses_are_read_and_everything_else_is_unknown() {
+    fn objects_and_statuses_are_parsed_and_other_bodies_are_ignored() {
         let object = br#"{"kind":"Pod","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"7"},"spec":{}}"#;
-        let answer = Answer::read(object).unwrap();
-        assert_eq!(answer.object.unwrap().as_str(), "shop/web");
-        assert_eq!((answer.version.unwrap().as_str(), answer.uid.as_deref()), ("7", Some("u")));
-        assert_eq!(answer.labels, Some(BTreeMap::new()));
+        let response = WriteResponse::parse(object).unwrap();
+        assert_eq!(response.object.unwrap().as_str(), "shop/web");
+        assert_eq!((response.version.unwrap().as_str(), response.uid.as_deref()), ("7", Some("u")));
+        assert_eq!(response.labels, Some(BTreeMap::new()));
         let labelled = br#"{"metadata":{"name":"web","labels":{"app":"web"}}}"#;
-        assert_eq!(Answer::read(labelled).unwrap().labels.unwrap()["app"], "web");
+        assert_eq!(WriteResponse::parse(labelled).unwrap().labels.unwrap()["app"], "web");
 
         let status =
             br#"{"kind":"Status","metadata":{},"status":"Success","details":{"name":"web","uid":"u"}}"#;
-        let answer = Answer::read(status).unwrap();
-        assert_eq!((answer.object, answer.version, answer.uid.as_deref()), (None, None, Some("u")));
-        assert_eq!(answer.labels, None);
+        let response = WriteResponse::parse(status).unwrap();
+        assert_eq!((response.object, response.version, response.uid.as_deref()), (None, None, Some("u")));
+        assert_eq!(response.labels, None);
         let named = br#"{"kind":"Status","metadata":{"name":"web"}}"#;
-        assert_eq!(Answer::read(named).unwrap().labels, None);
+        assert_eq!(WriteResponse::parse(named).unwrap().labels, None);
 
         for body in [&b""[..], b"[]", b"k8s\0", b"{\"metadata\":"] {
-            assert_eq!(Answer::read(body), None);
+            assert_eq!(WriteResponse::parse(body), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The service under a reconciler's client.
+//! A client whose writes are recorded under the key being reconciled.
 
 use std::{
     pin::Pin,
@@ -16,27 +16,27 @@ use tower::Service;
 use watchkeeper_client::Client;
 use watchkeeper_informer::ObjectKey;
 
-use super::{Answer, Target};
-use crate::memory::{Memory, Pending};
+use super::{PendingWrite, Target, WriteResponse, WriteTracker};
 
-/// Answers larger than this are passed on unread. No server stores an object of such a size.
-const LARGEST_ANSWER: usize = 32 << 20;
+/// The maximum size of a response that is parsed. Larger ones are passed on unread; no API server stores an object
+/// of this size.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// Returns `client` with a transport that records its writes under `key`. The settings of the client stay.
-pub(crate) fn tracked(client: &Client, memory: &Arc<Memory>, key: &ObjectKey) -> Client {
+/// Returns `client` with a transport that records its writes under `key`. The settings of the client are kept.
+pub(crate) fn tracked_client(client: &Client, tracker: &Arc<WriteTracker>, key: &ObjectKey) -> Client {
     let transport = client.transport().clone();
-    let service = Tracked { transport, memory: Arc::clone(memory), key: key.clone() };
+    let service = TrackedTransport { transport, tracker: Arc::clone(tracker), key: key.clone() };
     client.clone().with_transport(kube_client::Client::new(service, client.default_namespace()))
 }
 
-struct Tracked {
+struct TrackedTransport {
     transport: kube_client::Client,
-    memory: Arc<Memory>,
+    tracker: Arc<WriteTracker>,
     key: ObjectKey,
 }
 
-impl Service<Request<Body>> for Tracked {
-    type Response = Response<AnswerBody>;
+impl Service<Request<Body>> for TrackedTransport {
+    type Response = Response<ResponseBody>;
     type Error = Error;
     type Future = BoxFuture<'static, Result<Self::Response, Error>>;
 
@@ -47,60 +47,60 @@ impl Service<Request<Body>> for Tracked {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let target = Target::of(request.method(), request.uri());
-        let pending = target.and_then(|target| self.memory.about_to_write(&target));
-        let (transport, memory) = (self.transport.clone(), Arc::clone(&self.memory));
+        let pending = target.and_then(|target| self.tracker.prepare_write(&target));
+        let (transport, tracker) = (self.transport.clone(), Arc::clone(&self.tracker));
         let Some(pending) = pending else {
-            return Box::pin(async move { Ok(transport.send(request).await?.map(AnswerBody::unread)) });
+            return Box::pin(async move { Ok(transport.send(request).await?.map(ResponseBody::unread)) });
         };
         let key = self.key.clone();
         Box::pin(async move {
             let response = transport.send(request).await?;
             if !response.status().is_success() {
-                return Ok(response.map(AnswerBody::unread));
+                return Ok(response.map(ResponseBody::unread));
             }
             let (parts, body) = response.into_parts();
-            let body = AnswerBody::read(body).await?;
-            note(&memory, &key, pending, &body);
+            let body = ResponseBody::buffered(body).await?;
+            record(&tracker, &key, pending, &body);
             Ok(Response::from_parts(parts, body))
         })
     }
 }
 
-fn note(memory: &Memory, key: &ObjectKey, pending: Pending, body: &AnswerBody) {
+fn record(tracker: &WriteTracker, key: &ObjectKey, pending: PendingWrite, body: &ResponseBody) {
     if body.rest.is_none()
-        && let Some(answer) = body.begun.as_deref().and_then(Answer::read)
+        && let Some(response) = body.read_part.as_deref().and_then(WriteResponse::parse)
     {
-        memory.wrote(key, pending, answer);
+        tracker.record_write(key, pending, response);
     }
 }
 
-/// The body of an answer: what was read of it, and what was not.
-pub(crate) struct AnswerBody {
-    begun: Option<Bytes>,
+/// A response body: the part that was read to parse it, and the part that was not read.
+pub(crate) struct ResponseBody {
+    read_part: Option<Bytes>,
     rest: Option<Body>,
 }
 
-impl AnswerBody {
+impl ResponseBody {
     fn unread(body: Body) -> Self {
-        Self { begun: None, rest: Some(body) }
+        Self { read_part: None, rest: Some(body) }
     }
 
-    /// Reads a body to its end, if that is not too far away.
-    async fn read(mut body: Body) -> Result<Self, Error> {
-        let mut begun = BytesMut::new();
+    /// Reads a body to its end, or up to the size limit.
+    async fn buffered(mut body: Body) -> Result<Self, Error> {
+        let mut read_part = BytesMut::new();
         while let Some(frame) = body.frame().await {
             if let Ok(data) = frame?.into_data() {
-                begun.extend_from_slice(&data);
+                read_part.extend_from_slice(&data);
             }
-            if begun.len() > LARGEST_ANSWER {
-                return Ok(Self { begun: Some(begun.freeze()), rest: Some(body) });
+            if read_part.len() > MAX_RESPONSE_BYTES {
+                return Ok(Self { read_part: Some(read_part.freeze()), rest: Some(body) });
             }
         }
-        Ok(Self { begun: Some(begun.freeze()), rest: None })
+        Ok(Self { read_part: Some(read_part.freeze()), rest: None })
     }
 }
 
-impl HttpBody for AnswerBody {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -108,8 +108,8 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if let Some(begun) = self.begun.take() {
-            return Poll::Ready(Some(Ok(Frame::data(begun))));
+        if let Some(read_part) = self.read_part.take() {
+            return Poll::Ready(Some(Ok(Frame::data(read_part))));
         }
         match &mut self.rest {
             Some(rest) => Pin::new(rest).poll_frame(context),
@@ -118,16 +118,16 @@ impl HttpBody for AnswerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.begun.is_none() && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.read_part.is_none() && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let begun = self.begun.as_ref().map_or(0, Bytes::len) as u64;
+        let read_part = self.read_part.as_ref().map_or(0, Bytes::len) as u64;
         let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint);
         let mut hint = SizeHint::new();
-        hint.set_lower(begun.saturating_add(rest.lower()));
+        hint.set_lower(read_part.saturating_add(rest.lower()));
         if let Some(upper) = rest.upper() {
-            hint.set_upper(begun.saturating_add(upper));
+            hint.set_upper(read_part.saturating_add(upper));
         }
         hint
     }
@@ -155,36 +155,36 @@ mod tests {
         response.unwrap().into_body()
     }
 
-    async fn read(bytes: usize) -> AnswerBody {
+    async fn read(bytes: usize) -> ResponseBody {
         let sizes = (0..bytes).step_by(CHUNK).map(move |start| CHUNK.min(bytes - start));
         let frames = sizes.map(|size| Ok(Frame::data(Bytes::from(vec![b' '; size]))));
-        AnswerBody::read(body(frames.collect()).await).await.unwrap()
+        ResponseBody::buffered(body(frames.collect()).await).await.unwrap()
     }
 
     #[tokio::test]
-    async fn a_response_is_read_up_to_the_limit_and_delivered_whole_whatever_its_size() {
-        for bytes in [0, 1, LARGEST_ANSWER] {
+    async fn a_response_is_buffered_up_to_the_limit_and_delivered_completely() {
+        for bytes in [0, 1, MAX_RESPONSE_BYTES] {
             let body = read(bytes).await;
             assert!(body.rest.is_none(), "{bytes} bytes are read to the end");
             assert_eq!(body.size_hint().exact(), Some(bytes as u64));
             assert_eq!(body.collect().await.unwrap().to_bytes().len(), bytes);
         }
-        for bytes in [LARGEST_ANSWER + 1, 2 * LARGEST_ANSWER] {
+        for bytes in [MAX_RESPONSE_BYTES + 1, 2 * MAX_RESPONSE_BYTES] {
             let body = read(bytes).await;
-            let begun = body.begun.as_ref().map_or(0, Bytes::len);
+            let read_part = body.read_part.as_ref().map_or(0, Bytes::len);
             assert!(body.rest.is_some(), "{bytes} bytes are not read to the end");
             assert!(
-                (LARGEST_ANSWER + 1..=LARGEST_ANSWER + CHUNK).contains(&begun),
-                "{begun} bytes were read"
+                (MAX_RESPONSE_BYTES + 1..=MAX_RESPONSE_BYTES + CHUNK).contains(&read_part),
+                "{read_part} bytes were read"
             );
-            assert!(body.size_hint().lower() >= begun as u64 && !body.is_end_stream());
+            assert!(body.size_hint().lower() >= read_part as u64 && !body.is_end_stream());
             assert_eq!(body.collect().await.unwrap().to_bytes().len(), bytes);
         }
     }
 
     #[tokio::test]
-    async fn a_response_that_fails_while_it_is_read_is_an_error() {
+    async fn an_error_while_a_response_is_buffered_is_returned() {
         let frames = vec![Ok(Frame::data(Bytes::from_static(b"{"))), Err(Error::Service("cut".into()))];
-        assert!(AnswerBody::read(body(frames).await).await.is_err());
+        assert!(ResponseBody::buffered(body(frames).await).await.is_err());
     }
 }

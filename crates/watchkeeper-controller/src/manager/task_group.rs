@@ -5,12 +5,12 @@ use std::{any::Any, collections::BTreeMap, time::Duration};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::ManagerError;
-use crate::{runnable::RunError, time::Time};
+use super::{ManagerError, RunError};
+use crate::time::Time;
 
 /// Named tasks that share one cancellation token. Dropping the group aborts them at their next await.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct TaskGroup {
     tasks: JoinSet<Result<(), ManagerError>>,
     names: BTreeMap<Id, String>,
     pub(super) stop: CancellationToken,
@@ -19,7 +19,7 @@ pub(super) struct Group {
 /// The time that aborted tasks have to end.
 const ABORT_WITHIN: Duration = Duration::from_secs(1);
 
-impl Group {
+impl TaskGroup {
     pub(super) fn new() -> Self {
         Self { tasks: JoinSet::new(), names: BTreeMap::new(), stop: CancellationToken::new() }
     }

@@ -7,34 +7,35 @@ use watchkeeper_informer::{ObjectKey, Spawn};
 use watchkeeper_workqueue::{Clock, RateLimiter, TokioClock, limiter::ItemExponential};
 
 use crate::{
-    HotLoop, HotLoopLimits, ReconcileError, context::Values, memory::MemoryOptions,
-    metrics::ControllerMetrics,
+    HotLoop, HotLoopLimits, ReconcileError, metrics::ControllerMetrics, reconcile::context::Values,
+    writes::TrackingOptions,
 };
 
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(5);
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-pub(super) type OnGiveUp = Arc<dyn Fn(&GaveUp<'_>) + Send + Sync>;
+pub(super) type OnAbandon = Arc<dyn Fn(&AbandonedKey<'_>) + Send + Sync>;
 pub(super) type OnHotLoop = Arc<dyn Fn(&HotLoop) + Send + Sync>;
 
-/// A key that is not retried until something changes.
+/// A key that is not retried until an event or a resync enqueues it, as passed to the hook of
+/// [`Controller::on_abandon`](crate::Controller::on_abandon).
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct GaveUp<'a> {
+pub struct AbandonedKey<'a> {
     /// The name of the controller.
     pub controller: &'a str,
     /// The key of the object.
     pub key: &'a ObjectKey,
     /// The number of attempts since the last success.
-    pub tries: u32,
+    pub attempts: u32,
     /// The outcome of the last attempt.
-    pub reason: GiveUpReason<'a>,
+    pub reason: AbandonReason<'a>,
 }
 
-/// The outcome of the last attempt on a key that was given up.
+/// The outcome of the last attempt on an abandoned key.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum GiveUpReason<'a> {
+pub enum AbandonReason<'a> {
     /// An error that is [terminal](crate::ErrorClass::Terminal), or that exhausted the retries.
     Error(&'a ReconcileError),
     /// A panic with this message.
@@ -43,26 +44,26 @@ pub enum GiveUpReason<'a> {
     Timeout(Duration),
 }
 
-pub(super) struct Options {
-    pub(super) name: Arc<str>,
-    pub(super) client: Option<Client>,
-    pub(super) values: Values,
-    pub(super) workers: usize,
-    pub(super) resync_period: Option<Duration>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) retry_limit: Option<u32>,
-    pub(super) on_give_up: Option<OnGiveUp>,
-    pub(super) stop_within: Duration,
-    pub(super) freshness_timeout: Option<Duration>,
-    pub(super) hot_loops: Option<HotLoopLimits>,
-    pub(super) on_hot_loop: Option<OnHotLoop>,
-    pub(super) metrics: Option<ControllerMetrics>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) spawn: Option<Arc<dyn Spawn>>,
-    pub(super) needs_leadership: bool,
+pub(in crate::reconcile) struct ControllerOptions {
+    pub(in crate::reconcile) name: Arc<str>,
+    pub(in crate::reconcile) client: Option<Client>,
+    pub(in crate::reconcile) values: Values,
+    pub(in crate::reconcile) workers: usize,
+    pub(in crate::reconcile) resync_period: Option<Duration>,
+    pub(in crate::reconcile) timeout: Option<Duration>,
+    pub(in crate::reconcile) retry_limit: Option<u32>,
+    pub(in crate::reconcile) on_abandon: Option<OnAbandon>,
+    pub(in crate::reconcile) stop_within: Duration,
+    pub(in crate::reconcile) freshness_timeout: Option<Duration>,
+    pub(in crate::reconcile) hot_loops: Option<HotLoopLimits>,
+    pub(in crate::reconcile) on_hot_loop: Option<OnHotLoop>,
+    pub(in crate::reconcile) metrics: Option<ControllerMetrics>,
+    pub(in crate::reconcile) clock: Arc<dyn Clock>,
+    pub(in crate::reconcile) spawn: Option<Arc<dyn Spawn>>,
+    pub(in crate::reconcile) needs_leadership: bool,
 }
 
-impl Options {
+impl ControllerOptions {
     pub(super) fn new(name: String, client: Option<Client>) -> Self {
         Self {
             name: name.into(),
@@ -72,7 +73,7 @@ impl Options {
             resync_period: None,
             timeout: None,
             retry_limit: None,
-            on_give_up: None,
+            on_abandon: None,
             stop_within: STOP_WITHIN,
             freshness_timeout: Some(FRESHNESS_TIMEOUT),
             hot_loops: Some(HotLoopLimits::default()),
@@ -84,8 +85,8 @@ impl Options {
         }
     }
 
-    pub(super) fn memory(&self) -> MemoryOptions {
-        MemoryOptions { freshness_timeout: self.freshness_timeout, hot_loops: self.hot_loops }
+    pub(in crate::reconcile) fn tracking(&self) -> TrackingOptions {
+        TrackingOptions { freshness_timeout: self.freshness_timeout, hot_loops: self.hot_loops }
     }
 }
 

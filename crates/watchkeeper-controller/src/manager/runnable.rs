@@ -4,8 +4,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::Access,
     metrics::{ControllerMetrics, DuplicateName},
+    rbac::Access,
 };
 
 /// The reason that a runnable ended early.

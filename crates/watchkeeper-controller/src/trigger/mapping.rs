@@ -5,7 +5,7 @@ use std::any::TypeId;
 use kube_core::{ClusterResourceScope, Resource};
 use watchkeeper_informer::{Object, ObjectKey};
 
-use crate::Change;
+use super::Change;
 
 /// Returns a mapping of changes that calls `map` for the old and for the new state, so that both sides of a
 /// move are enqueued.

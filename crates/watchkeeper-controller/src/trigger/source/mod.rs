@@ -1,8 +1,7 @@
-//! Sources of keys.
+//! Sources of keys: informers whose events enqueue keys.
 
-mod feed;
+mod delivery;
 mod informer;
-mod watching;
 
 use futures_util::future::BoxFuture;
 use watchkeeper_informer::{
@@ -10,12 +9,11 @@ use watchkeeper_informer::{
     status::{Status, SyncError},
 };
 
-pub use self::watching::Watching;
 pub(crate) use self::{
-    feed::{Feed, Role},
+    delivery::{Delivery, EventRule, Role},
     informer::InformerSource,
 };
-use crate::{access::Access, context::Caches};
+use crate::{rbac::Access, reconcile::Caches, writes::TrackedCache};
 
 /// The status of one source of a controller.
 #[derive(Debug, Clone)]
@@ -30,7 +28,7 @@ pub struct SourceStatus {
 }
 
 /// A source of keys, independent of the type of its objects.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait Source: TrackedCache {
     /// Returns the name of the informer.
     fn name(&self) -> &str;
     /// Returns whether the controller can run without this source.
@@ -42,7 +40,7 @@ pub(crate) trait Source: Send + Sync {
     /// Adds the cache of this source to the controller's caches.
     fn add_cache(&self, caches: &mut Caches);
     /// Connects the source to the queue: its events enqueue keys from now on.
-    fn connect(&self, feed: Feed) -> Result<Box<dyn Connection>, Stopped>;
+    fn connect(&self, delivery: Delivery) -> Result<Box<dyn Connection>, Stopped>;
     /// Starts the informer, if it is not running.
     fn start(&self);
 }

@@ -20,14 +20,14 @@ use watchkeeper_client::Client;
 use crate::time::Time;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct RequestLabels {
     code: String,
     method: String,
     host: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct DurationLabels {
     verb: String,
     host: String,
 }
@@ -35,8 +35,8 @@ struct Asked {
 /// The request metrics of one registry.
 #[derive(Debug, Clone)]
 pub struct RestMetrics {
-    requests: Family<Outcome, Counter>,
-    durations: Family<Asked, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
 }
 
 impl RestMetrics {
@@ -87,9 +87,9 @@ impl RestMetrics {
             Ok(response) => response.status().as_str().to_owned(),
             Err(_) => "<error>".to_owned(),
         };
-        let asked = Asked { verb: method.clone(), host: host.clone() };
-        self.durations.get_or_create(&asked).observe(took.as_secs_f64());
-        self.requests.get_or_create(&Outcome { code, method, host }).inc();
+        let labels = DurationLabels { verb: method.clone(), host: host.clone() };
+        self.durations.get_or_create(&labels).observe(took.as_secs_f64());
+        self.requests.get_or_create(&RequestLabels { code, method, host }).inc();
         Ok(result?)
     }
 }
