@@ -23,7 +23,7 @@ pub struct LeaderMetrics {
 
 /// The metrics of one lease.
 #[derive(Debug, Clone)]
-pub(super) struct OneLease {
+pub(super) struct LeaseSeries {
     pub(super) master_status: Gauge,
     pub(super) slow_path: Counter,
 }
@@ -45,9 +45,9 @@ impl LeaderMetrics {
         metrics
     }
 
-    pub(super) fn lease(&self, name: &str) -> OneLease {
+    pub(super) fn lease(&self, name: &str) -> LeaseSeries {
         let label = LeaseLabel { name: name.to_owned() };
-        OneLease {
+        LeaseSeries {
             master_status: self.master_status.get_or_create_owned(&label),
             slow_path: self.slow_path.get_or_create_owned(&label),
         }

@@ -195,7 +195,7 @@ impl Startup {
         if self.access_check == AccessCheck::Off || self.access.is_empty() {
             return Ok(());
         }
-        let error = match rbac::missing(&self.client, &self.access).await {
+        let error = match rbac::missing_access(&self.client, &self.access).await {
             Ok(missing) if missing.is_empty() => return Ok(()),
             Ok(missing) => AccessError::Missing { missing },
             Err(source) => AccessError::Review { source: Box::new(source) },

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proc_says_is_read_whatever_the_program_is_called() {
+    fn proc_files_are_parsed_for_any_program_name() {
         let own = "42 (a ) b) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1000 9 10";
         let ticks = number(clock_ticks_per_second());
         assert_eq!(start_time(own, "cpu 1\nbtime 1700000000\n"), Some(1_700_000_000.0 + 1000.0 / ticks));

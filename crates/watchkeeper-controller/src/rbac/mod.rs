@@ -1,7 +1,7 @@
 //! RBAC rules and manifests derived from declared access, and a check that the access is granted.
 //!
 //! A controller declares its API access ([`Access`]) by the kinds it watches and the verbs it uses. The rules
-//! of its role ([`rules`]), the manifests to install ([`Manifests`]) and the check at startup ([`missing`])
+//! of its role ([`rules`]), the manifests to install ([`Manifests`]) and the check at startup ([`missing_access`])
 //! are all derived from this list, so they cannot drift apart.
 //!
 //! ```
@@ -25,7 +25,7 @@ mod rules;
 mod yaml;
 
 pub use access::{Access, Verb};
-pub use check::{AccessError, Missing, missing};
+pub use check::{AccessError, MissingAccess, missing_access};
 pub use definition::definition_yaml;
 pub use manifests::Manifests;
 pub use rules::{Rules, rules};

@@ -301,7 +301,7 @@ fn missing_client(controller: &Arc<str>) -> Client {
     let controller = Arc::clone(controller);
     let reject = tower::service_fn(move |_: http::Request<Body>| {
         let message = format!(
-            "send request: controller {controller} has no client; set one with Controller::client, or create the factory \
+            "controller {controller} has no client; set one with Controller::client, or create the factory \
              with one"
         );
         async move { Err::<http::Response<Body>, _>(tower::BoxError::from(message)) }

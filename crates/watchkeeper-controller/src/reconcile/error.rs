@@ -248,7 +248,7 @@ mod tests {
             causes: causes.iter().map(cause).collect(),
             retry_after_seconds: 0,
         };
-        let status = Status::failure("said no", reason).with_code(code);
+        let status = Status::failure("not allowed", reason).with_code(code);
         kube_client::Error::Api(Box::new(Status { details: Some(details), ..status }))
     }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failure_means_is_found_wherever_it_is_wrapped() {
+    fn the_class_of_an_error_is_derived_through_its_wrappers() {
         let cases: [(ReconcileError, ErrorClass); 9] = [
             (api(409, "Conflict", &[]).into(), ErrorClass::Conflict),
             (api(409, "Conflict", &["FieldManagerConflict"]).into(), ErrorClass::Retry),
@@ -272,7 +272,7 @@ mod tests {
             (Wrapped::Sourced(api(409, "Conflict", &[])).into(), ErrorClass::Conflict),
             (Wrapped::Boxed(Box::new(api(409, "Conflict", &[]))).into(), ErrorClass::Conflict),
             (ReconcileError::retry(api(409, "Conflict", &[])), ErrorClass::Retry),
-            (ReconcileError::new("out of luck"), ErrorClass::Retry),
+            (ReconcileError::new("not ready"), ErrorClass::Retry),
         ];
         for (error, class) in cases {
             assert_eq!(error.class(), class, "{error:?}");
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_log_line_names_each_cause_once_and_summarizes_the_status_of_the_server() {
         let forbidden = || api(403, "Forbidden", &["FieldManagerConflict"]);
-        let summary = "forbidden (403 Forbidden): said no";
+        let summary = "forbidden (403 Forbidden): not allowed";
         let cases: [(ReconcileError, &str); 7] = [
             (forbidden().into(), ""),
             (Wrapped::Transparent(forbidden()).into(), ""),
@@ -295,9 +295,9 @@ mod tests {
         for (error, prefix) in cases {
             let line = error.chain().to_string();
             assert!(line.starts_with(&format!("{prefix}{summary}")), "{line}");
-            assert_eq!(line.matches("said no").count(), 1, "{line}");
+            assert_eq!(line.matches("not allowed").count(), 1, "{line}");
             assert!(!line.contains("Status {") && !line.contains("FieldManagerConflict"), "{line}");
         }
-        assert_eq!(ReconcileError::new("out of luck").chain().to_string(), "out of luck");
+        assert_eq!(ReconcileError::new("not ready").chain().to_string(), "not ready");
     }
 }

@@ -29,7 +29,7 @@ use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::{Client, config::ClientConfig};
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
-    http::{Endpoint, EndpointError, Handler},
+    http::EndpointError,
     leader::{LeaderElection, Leadership},
     manager::{Manager, ManagerError, RunError, Runnable},
     metrics::RestMetrics,
@@ -869,41 +869,6 @@ async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
     assert_eq!(get(address, "/healthz").await.0, 200);
     assert_eq!(get(address, "/metrics").await.0, 200);
     running.end().await.unwrap();
-}
-
-#[tokio::test]
-async fn connections_are_so_many_at_a_time_and_one_more_waits() {
-    let handler: Handler = Arc::new(|_| http::Response::new(http_body_util::Full::default()));
-    let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).unwrap();
-    let (address, stop) = (endpoint.address(), CancellationToken::new());
-    let mut tasks = JoinSet::new();
-    tasks.spawn(endpoint.serve(stop.clone()));
-    let mut idle = Vec::new();
-    for _ in 0..64 {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        // Answered and kept open, so the connection was accepted.
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-        let mut start = [0; 12];
-        stream.read_exact(&mut start).await.unwrap();
-        assert_eq!(&start, b"HTTP/1.1 200");
-        idle.push(stream);
-    }
-    let mut one_more = std::pin::pin!(get(address, "/"));
-    let waits = tokio::select! {
-        biased;
-        _ = &mut one_more => false,
-        () = async { for _ in 0..1_000 { tokio::task::yield_now().await } } => true,
-    };
-    assert!(waits, "the 65th was answered");
-    idle.pop();
-    assert_eq!(one_more.await.0, 200);
-    stop.cancel();
-    tasks.join_next().await.unwrap().unwrap();
-    let mut rest = Vec::new();
-    assert!(
-        idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
-        "idle connections are closed at the end"
-    );
 }
 
 #[tokio::test(start_paused = true)]

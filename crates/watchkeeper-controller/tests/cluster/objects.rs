@@ -286,7 +286,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     assert_eq!(other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap(), Applied::Skipped);
 
     // Without memory, every call sends a request.
-    let forgetful = Applier::new("shop").remembering(0);
+    let forgetful = Applier::new("shop").capacity(0);
     for _ in 0..2 {
         let result = forgetful.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
         assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
@@ -327,7 +327,7 @@ async fn a_field_of_another_manager_is_taken_or_is_a_conflict_as_was_chosen() {
     let server = ApiServer::in_process();
     let api = api(&server);
     Applier::new("one").apply(&api, &wanted(&json!({"x": "1"})), None).await.unwrap();
-    let polite = Applier::new("two").yielding();
+    let polite = Applier::new("two").without_force();
     let error = polite.apply(&api, &wanted(&json!({"x": "2"})), None).await.unwrap_err();
     assert!(error.to_string().contains("conflict"), "{error}");
     Applier::new("two").apply(&api, &wanted(&json!({"x": "2"})), None).await.unwrap();

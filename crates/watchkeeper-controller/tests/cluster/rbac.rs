@@ -11,7 +11,7 @@ use watchkeeper_client::Client;
 use watchkeeper_controller::{
     manager::Manager,
     options::{AccessCheck, ManagerArgs, ManagerOptions},
-    rbac::{Access, Manifests, Verb, definition_yaml, missing, to_yaml},
+    rbac::{Access, Manifests, Verb, definition_yaml, missing_access, to_yaml},
 };
 
 /// A shop, to be kept.
@@ -99,7 +99,7 @@ async fn what_is_installed_is_exactly_what_was_declared() {
         .rbac(true)
         .build();
     let (root, keeper) = (client(&server, "root"), client(&server, "secret"));
-    let before = missing(&keeper, &declared()).await.unwrap();
+    let before = missing_access(&keeper, &declared()).await.unwrap();
     assert_eq!(before.len(), 12, "each verb once: {before:?}");
 
     let yaml = Manifests::new("keeper", "default", &declared()).to_yaml().unwrap();
@@ -108,13 +108,13 @@ async fn what_is_installed_is_exactly_what_was_declared() {
     for document in documents {
         install(&root, document).await;
     }
-    assert_eq!(missing(&keeper, &declared()).await.unwrap(), [], "{yaml}");
+    assert_eq!(missing_access(&keeper, &declared()).await.unwrap(), [], "{yaml}");
     let more = [
         Access::new("apps", "deployments", [Verb::Delete]),
         Access::new("coordination.k8s.io", "leases", [Verb::Get]),
     ];
     let still_missing: Vec<String> =
-        missing(&keeper, &more).await.unwrap().iter().map(ToString::to_string).collect();
+        missing_access(&keeper, &more).await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(
         still_missing,
         ["delete deployments.apps in all namespaces", "get leases.coordination.k8s.io in all namespaces"]
@@ -161,7 +161,7 @@ async fn the_roles_that_a_program_prints_are_enough_to_lead_and_to_nothing_more(
     ended.unwrap();
     assert!(leads);
 
-    let elsewhere = missing(&keeper, &[Access::leader_election("shop")]).await.unwrap();
+    let elsewhere = missing_access(&keeper, &[Access::leader_election("shop")]).await.unwrap();
     assert_eq!(elsewhere.len(), 3, "only where the lease is: {elsewhere:?}");
 }
 

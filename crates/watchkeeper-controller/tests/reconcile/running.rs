@@ -261,7 +261,10 @@ async fn a_loop_runs_once_at_a_time_and_ends_with_the_future_that_runs_it() {
 
     let error = reconcile_loop.run(CancellationToken::new()).await.unwrap_err();
     assert!(matches!(error, RunError::Run { .. }), "{error}");
-    assert_eq!(error.to_string(), "configmap ended: the controller is already running");
+    assert_eq!(
+        error.to_string(),
+        "configmap ended: the controller is already running; run each reconcile loop once at a time"
+    );
 
     drop(running);
     dropped.notified().await;
@@ -374,7 +377,11 @@ async fn a_reconciler_reads_the_caches_and_values_of_its_controller_and_no_other
     let told = told.lock();
     let (name, deployments, has_map, greeting, why) = &told[0];
     assert_eq!((name.as_str(), *deployments, *has_map, *greeting), ("maps", 1, true, Some("hello")));
-    assert!(why.starts_with("maps has no cache of k8s_openapi::") && why.contains("::Pod;"), "{why}");
+    assert!(
+        why.starts_with("read cache of k8s_openapi::")
+            && why.contains("::Pod: controller maps does not watch"),
+        "{why}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -401,7 +408,10 @@ async fn a_client_that_is_not_there_says_so() {
     started(controller.reconcile_with(reconcile)).await.stop().await;
     let errors = errors.lock();
     assert_eq!(errors.len(), 2);
-    assert!(errors.iter().all(|error| error.contains("configmap was made without a client")), "{errors:?}");
+    assert!(
+        errors.iter().all(|error| error.contains("controller configmap has no client; set one with")),
+        "{errors:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,54 +1,50 @@
-//! Electors with separate clocks on one lease, whose requests are slow, lost, or executed without a response.
-
-use std::time::Duration;
+//! Electors with separate clocks on one lease, whose requests are delayed, lost, or executed without a response.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use watchkeeper_controller::{
-    leader::{Action, Elector, LeaseRecord, Observed, Outcome, Timing},
-    time::Moment,
-};
+
+use super::*;
 
 const STEP: Duration = Duration::from_millis(250);
 
 /// The lease on the server, with optimistic concurrency.
 #[derive(Default)]
 struct Server {
-    lease: Option<Observed>,
+    lease: Option<ObservedLease>,
     version: u64,
 }
 
 impl Server {
-    fn apply(&mut self, action: &Action) -> Outcome {
+    fn apply(&mut self, action: &ElectorAction) -> RequestOutcome {
         match action {
-            Action::Read => self.lease.clone().map_or(Outcome::Absent, Outcome::Read),
-            Action::Create(_) if self.lease.is_some() => Outcome::Conflict,
-            Action::Create(record) => self.write(record),
-            Action::Update { record, over } => match &self.lease {
-                None => Outcome::Absent,
-                Some(lease) if lease.resource_version != *over => Outcome::Conflict,
+            ElectorAction::Read => self.lease.clone().map_or(RequestOutcome::Absent, RequestOutcome::Read),
+            ElectorAction::Create(_) if self.lease.is_some() => RequestOutcome::Conflict,
+            ElectorAction::Create(record) => self.write(record),
+            ElectorAction::Update { record, over } => match &self.lease {
+                None => RequestOutcome::Absent,
+                Some(lease) if lease.resource_version != *over => RequestOutcome::Conflict,
                 Some(_) => self.write(record),
             },
-            Action::WaitUntil(_) | Action::Done => unreachable!("waits are not sent"),
+            ElectorAction::WaitUntil(_) | ElectorAction::Done => unreachable!("waits are not sent"),
         }
     }
 
-    fn write(&mut self, record: &LeaseRecord) -> Outcome {
+    fn write(&mut self, record: &LeaseRecord) -> RequestOutcome {
         self.version += 1;
         let version = self.version.to_string();
         let uid = self.lease.as_ref().map_or_else(|| version.clone(), |lease| lease.uid.clone());
-        let written = Observed { record: record.clone(), uid, resource_version: version };
+        let written = ObservedLease { record: record.clone(), uid, resource_version: version };
         self.lease = Some(written.clone());
-        Outcome::Written(written)
+        RequestOutcome::Written(written)
     }
 }
 
-/// The fate of one request: steps until the server receives it, steps until the response arrives, and whether
+/// The delivery of one request: steps until the server receives it, steps until the response arrives, and whether
 /// either is lost.
 #[derive(Debug, Clone)]
-struct Fate {
-    there: u8,
-    back: u8,
+struct Delivery {
+    request_steps: u8,
+    response_steps: u8,
     loss: Loss,
 }
 
@@ -56,7 +52,7 @@ struct Fate {
 enum Loss {
     None,
     Request,
-    Answer,
+    Response,
 }
 
 struct Replica {
@@ -68,11 +64,13 @@ struct Replica {
 }
 
 struct InFlight {
-    action: Action,
-    arrives: usize,
-    answers: usize,
-    fate: Loss,
-    outcome: Option<Outcome>,
+    action: ElectorAction,
+    /// The step at which the server receives the request.
+    received_at: usize,
+    /// The step at which the response arrives.
+    response_at: usize,
+    loss: Loss,
+    outcome: Option<RequestOutcome>,
 }
 
 impl Replica {
@@ -81,7 +79,7 @@ impl Replica {
     }
 
     fn is_creating(&self) -> bool {
-        self.request.as_ref().is_some_and(|request| matches!(request.action, Action::Create(_)))
+        self.request.as_ref().is_some_and(|request| matches!(request.action, ElectorAction::Create(_)))
     }
 }
 
@@ -90,20 +88,20 @@ fn moment(at: Duration) -> Moment {
     Moment { at, date: Timestamp::UNIX_EPOCH }
 }
 
-fn run(rates: &[f64], fates: &[Fate], steps: usize) -> Vec<Vec<usize>> {
-    run_with_deletion(rates, fates, steps, None)
+fn run(rates: &[f64], deliveries: &[Delivery], steps: usize) -> Vec<Vec<usize>> {
+    run_with_deletion(rates, deliveries, steps, None)
 }
 
 /// Runs the replicas and returns, for each step, who leads. The lease is deleted at a step, or at the first
 /// step after it at which all replicas have observed the lease and none is about to create it.
 fn run_with_deletion(
     rates: &[f64],
-    fates: &[Fate],
+    deliveries: &[Delivery],
     steps: usize,
     mut deletion: Option<usize>,
 ) -> Vec<Vec<usize>> {
     let mut server = Server::default();
-    let mut fates = fates.iter().cycle();
+    let mut deliveries = deliveries.iter().cycle();
     let mut replicas: Vec<Replica> = rates
         .iter()
         .enumerate()
@@ -127,14 +125,18 @@ fn run_with_deletion(
             match replica.request.take() {
                 None => action = Some(replica.elector.next(now)),
                 Some(mut request) => {
-                    if request.outcome.is_none() && step >= request.arrives {
-                        let is_lost = request.fate == Loss::Request;
-                        let outcome = if is_lost { Outcome::Failed } else { server.apply(&request.action) };
-                        request.outcome =
-                            Some(if request.fate == Loss::Answer { Outcome::Failed } else { outcome });
+                    if request.outcome.is_none() && step >= request.received_at {
+                        let is_lost = request.loss == Loss::Request;
+                        let outcome =
+                            if is_lost { RequestOutcome::Failed } else { server.apply(&request.action) };
+                        request.outcome = Some(if request.loss == Loss::Response {
+                            RequestOutcome::Failed
+                        } else {
+                            outcome
+                        });
                     }
                     match request.outcome.take() {
-                        Some(outcome) if step >= request.answers => {
+                        Some(outcome) if step >= request.response_at => {
                             action = replica.elector.outcome(now, outcome);
                         }
                         outcome => replica.request = Some(InFlight { outcome, ..request }),
@@ -142,12 +144,17 @@ fn run_with_deletion(
                 }
             }
             if let Some(action) =
-                action.filter(|action| !matches!(action, Action::WaitUntil(_) | Action::Done))
+                action.filter(|action| !matches!(action, ElectorAction::WaitUntil(_) | ElectorAction::Done))
             {
-                let fate = fates.next().cloned().unwrap_or(Fate { there: 0, back: 0, loss: Loss::None });
-                let arrives = step + usize::from(fate.there);
-                let answers = arrives + usize::from(fate.back);
-                replica.request = Some(InFlight { action, arrives, answers, fate: fate.loss, outcome: None });
+                let delivery = deliveries.next().cloned().unwrap_or(Delivery {
+                    request_steps: 0,
+                    response_steps: 0,
+                    loss: Loss::None,
+                });
+                let received_at = step + usize::from(delivery.request_steps);
+                let response_at = received_at + usize::from(delivery.response_steps);
+                replica.request =
+                    Some(InFlight { action, received_at, response_at, loss: delivery.loss, outcome: None });
             }
         }
         let leading = replicas
@@ -159,10 +166,14 @@ fn run_with_deletion(
     leaders
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
-    let loss = prop_oneof![6 => Just(Loss::None), 1 => Just(Loss::Request), 1 => Just(Loss::Answer)];
+fn delivery() -> impl Strategy<Value = Delivery> {
+    let loss = prop_oneof![6 => Just(Loss::None), 1 => Just(Loss::Request), 1 => Just(Loss::Response)];
     let delay = || prop_oneof![8 => 0_u8..3, 1 => 0_u8..80];
-    (delay(), delay(), loss).prop_map(|(there, back, loss)| Fate { there, back, loss })
+    (delay(), delay(), loss).prop_map(|(request_steps, response_steps, loss)| Delivery {
+        request_steps,
+        response_steps,
+        loss,
+    })
 }
 
 proptest! {
@@ -170,11 +181,11 @@ proptest! {
 
     #[test]
     fn two_replicas_with_skewed_clocks_never_lead_together(
-        // Together at most the factor of 1.5 that 15 s and 10 s allow.
+        // Rates differ at most by the factor of 1.5 that 15 s and 10 s allow.
         rates in prop::collection::vec(1.0_f64..1.49, 2..4),
-        fates in prop::collection::vec(fate(), 1..60),
+        deliveries in prop::collection::vec(delivery(), 1..60),
     ) {
-        for (step, leaders) in run(&rates, &fates, 400).into_iter().enumerate() {
+        for (step, leaders) in run(&rates, &deliveries, 400).into_iter().enumerate() {
             prop_assert!(leaders.len() <= 1, "step {step}: {leaders:?} lead together");
         }
     }
@@ -186,33 +197,34 @@ proptest! {
     #[test]
     fn a_lease_that_is_deleted_by_hand_does_not_make_two_leaders(
         rates in prop::collection::vec(1.0_f64..1.49, 2..4),
-        fates in prop::collection::vec(fate(), 1..60),
+        deliveries in prop::collection::vec(delivery(), 1..60),
         deletion in 0_usize..300,
     ) {
-        for (step, leaders) in run_with_deletion(&rates, &fates, 400, Some(deletion)).into_iter().enumerate() {
+        for (step, leaders) in run_with_deletion(&rates, &deliveries, 400, Some(deletion)).into_iter().enumerate() {
             prop_assert!(leaders.len() <= 1, "step {step}: {leaders:?} lead together");
         }
     }
 }
 
 #[test]
-fn clocks_further_apart_than_promised_do_break_it() {
+fn clocks_that_differ_more_than_allowed_can_make_two_leaders() {
     // The check above can fail: a holder whose clock runs at half speed continues when another replica may
     // start. All its requests but the first two are lost.
-    let mut fates = vec![Fate { there: 0, back: 0, loss: Loss::None }; 6];
-    fates.extend(vec![Fate { there: 0, back: 0, loss: Loss::Request }; 3]);
+    let mut deliveries = vec![Delivery { request_steps: 0, response_steps: 0, loss: Loss::None }; 6];
+    deliveries.extend(vec![Delivery { request_steps: 0, response_steps: 0, loss: Loss::Request }; 3]);
     let found = (0..40).any(|shift| {
-        fates.rotate_left(usize::from(shift % 2 == 1));
-        run(&[0.3, 3.0], &fates, 2_000).iter().any(|leaders| leaders.len() > 1)
+        deliveries.rotate_left(usize::from(shift % 2 == 1));
+        run(&[0.3, 3.0], &deliveries, 2_000).iter().any(|leaders| leaders.len() > 1)
     });
     assert!(found, "the simulation cannot tell two leaders from one");
 }
 
 #[test]
-fn somebody_leads_soon_and_stays_leader_while_nothing_fails() {
-    let leaders = run(&[1.0, 1.0, 1.0], &[Fate { there: 1, back: 1, loss: Loss::None }], 400);
+fn a_leader_is_elected_within_two_seconds_and_stays_while_nothing_fails() {
+    let leaders =
+        run(&[1.0, 1.0, 1.0], &[Delivery { request_steps: 1, response_steps: 1, loss: Loss::None }], 400);
     assert!(leaders[8].len() == 1, "within two seconds");
-    assert!(leaders[8..].iter().all(|now| *now == leaders[8]), "and for good");
+    assert!(leaders[8..].iter().all(|now| *now == leaders[8]), "the leader stays");
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -224,8 +236,8 @@ fn at(seconds: u32) -> Moment {
 /// Returns an elector that leads, and its server.
 fn leading(identity: &str) -> (Elector, Server) {
     let (mut elector, mut server) = (Elector::new(identity, Timing::default(), 0), Server::default());
-    assert_eq!(elector.next(at(1)), Action::Read);
-    let create = elector.outcome(at(1), Outcome::Absent).expect("an absent lease is created");
+    assert_eq!(elector.next(at(1)), ElectorAction::Read);
+    let create = elector.outcome(at(1), RequestOutcome::Absent).expect("an absent lease is created");
     let written = server.apply(&create);
     elector.outcome(at(1), written);
     assert!(elector.is_leader(SECOND));
@@ -233,12 +245,12 @@ fn leading(identity: &str) -> (Elector, Server) {
 }
 
 #[test]
-fn a_holder_that_hears_nothing_steps_down_by_the_renew_deadline() {
+fn a_holder_without_responses_steps_down_at_the_renew_deadline() {
     let timing = Timing::default();
     let mut elector = Elector::new("a", timing, 0);
     let mut server = Server::default();
-    assert_eq!(elector.next(at(1)), Action::Read);
-    let create = elector.outcome(at(1), Outcome::Absent).expect("an absent lease is created");
+    assert_eq!(elector.next(at(1)), ElectorAction::Read);
+    let create = elector.outcome(at(1), RequestOutcome::Absent).expect("an absent lease is created");
     let written = server.apply(&create);
     // The response arrives three seconds late: the deadline counts from sending the write.
     assert!(elector.outcome(at(4), written).is_none());
@@ -248,81 +260,81 @@ fn a_holder_that_hears_nothing_steps_down_by_the_renew_deadline() {
 }
 
 #[test]
-fn a_released_lease_is_taken_at_the_next_look() {
+fn a_released_lease_is_acquired_at_the_next_attempt() {
     let (mut first, mut server) = leading("first");
     let mut second = Elector::new("second", Timing::default(), 0);
     let term = first.term();
 
-    assert_eq!(second.next(at(1)), Action::Read);
-    let read = server.apply(&Action::Read);
+    assert_eq!(second.next(at(1)), ElectorAction::Read);
+    let read = server.apply(&ElectorAction::Read);
     second.outcome(at(1), read);
     assert_eq!(second.holder(), "first");
 
     first.release();
     assert!(!first.is_leader(SECOND * 2), "not a leader from the start of the release");
     let release = first.next(at(2));
-    assert!(matches!(&release, Action::Update { record, .. } if record.is_free()));
+    assert!(matches!(&release, ElectorAction::Update { record, .. } if record.is_free()));
     let released = server.apply(&release);
     first.outcome(at(2), released);
-    assert_eq!(first.next(at(2)), Action::Done, "a replica that released does not compete again");
+    assert_eq!(first.next(at(2)), ElectorAction::Done, "a replica that released does not compete again");
 
-    assert_eq!(second.next(at(3)), Action::Read);
-    let read = server.apply(&Action::Read);
+    assert_eq!(second.next(at(3)), ElectorAction::Read);
+    let read = server.apply(&ElectorAction::Read);
     second.outcome(at(3), read);
     let take = second.next(at(3));
     let taken = server.apply(&take);
     second.outcome(at(3), taken);
     assert!(second.is_leader(SECOND * 3));
-    assert!(second.term() > term, "a new leadership has a new number");
+    assert!(second.term() > term, "the term increases");
 }
 
 #[test]
-fn a_release_looks_again_when_somebody_touched_the_lease_or_a_renewal_was_never_answered() {
+fn a_release_reads_the_lease_again_after_a_conflict_or_a_renewal_without_response() {
     let (mut elector, mut server) = leading("a");
     // A label was set: the resourceVersion changes, the record does not.
-    let touched = server.lease.clone().expect("there").record;
-    server.write(&touched);
+    let unchanged = server.lease.clone().expect("the lease exists").record;
+    server.write(&unchanged);
     elector.release();
     let release = elector.next(at(2));
     let conflict = server.apply(&release);
-    assert_eq!(conflict, Outcome::Conflict);
+    assert_eq!(conflict, RequestOutcome::Conflict);
     elector.outcome(at(2), conflict);
-    assert_eq!(elector.next(at(2)), Action::Read);
-    let read = server.apply(&Action::Read);
+    assert_eq!(elector.next(at(2)), ElectorAction::Read);
+    let read = server.apply(&ElectorAction::Read);
     elector.outcome(at(2), read);
     let release = elector.next(at(2));
     let released = server.apply(&release);
     elector.outcome(at(2), released);
-    assert_eq!(elector.next(at(2)), Action::Done);
+    assert_eq!(elector.next(at(2)), ElectorAction::Done);
     assert!(server.lease.as_ref().is_some_and(|lease| lease.record.is_free()));
 
     let (mut elector, mut server) = leading("a");
     let renewal = elector.next(at(4));
     server.apply(&renewal);
     elector.release();
-    assert_eq!(elector.next(at(4)), Action::Read, "the renewal may have happened");
-    let read = server.apply(&Action::Read);
+    assert_eq!(elector.next(at(4)), ElectorAction::Read, "the renewal may have happened");
+    let read = server.apply(&ElectorAction::Read);
     elector.outcome(at(4), read);
-    assert!(matches!(elector.next(at(4)), Action::Update { record, .. } if record.is_free()));
+    assert!(matches!(elector.next(at(4)), ElectorAction::Update { record, .. } if record.is_free()));
 }
 
 #[test]
-fn a_lease_of_another_is_not_let_go() {
+fn a_lease_of_another_holder_is_not_released() {
     let (mut elector, mut server) = leading("a");
     server.write(&LeaseRecord { holder: "b".into(), ..LeaseRecord::default() });
     elector.release();
     let release = elector.next(at(2));
     let conflict = server.apply(&release);
     elector.outcome(at(2), conflict);
-    assert_eq!(elector.next(at(2)), Action::Read);
-    let read = server.apply(&Action::Read);
+    assert_eq!(elector.next(at(2)), ElectorAction::Read);
+    let read = server.apply(&ElectorAction::Read);
     elector.outcome(at(2), read);
-    assert_eq!(elector.next(at(2)), Action::Done);
-    assert_eq!(server.lease.expect("there").record.holder, "b");
+    assert_eq!(elector.next(at(2)), ElectorAction::Done);
+    assert_eq!(server.lease.expect("the lease exists").record.holder, "b");
 }
 
 #[test]
-fn a_server_that_always_says_conflict_is_asked_twice_a_period_and_not_in_a_circle() {
+fn persistent_conflicts_cause_no_hot_loop() {
     let mut elector = Elector::new("a", Timing::default(), 0);
     let mut requests = 0;
     let mut now = Duration::ZERO;
@@ -330,33 +342,33 @@ fn a_server_that_always_says_conflict_is_asked_twice_a_period_and_not_in_a_circl
         let mut action = Some(elector.next(moment(now)));
         while let Some(request) = action.take() {
             let outcome = match request {
-                Action::WaitUntil(at) => {
+                ElectorAction::WaitUntil(at) => {
                     now = at;
                     break;
                 }
-                Action::Read => Outcome::Absent,
-                _ => Outcome::Conflict,
+                ElectorAction::Read => RequestOutcome::Absent,
+                _ => RequestOutcome::Conflict,
             };
             requests += 1;
-            assert!(requests < 100, "in a circle");
+            assert!(requests < 100, "hot loop");
             action = elector.outcome(moment(now), outcome);
         }
     }
-    assert!(requests > 20, "it goes on trying");
+    assert!(requests > 20, "attempts continue");
 }
 
 #[test]
-fn a_lease_that_only_changes_its_version_stands_still() {
+fn a_change_of_the_resource_version_only_is_not_a_renewal() {
     let (_, mut server) = leading("gone");
     let mut elector = Elector::new("b", Timing::default(), 0);
     let mut now = SECOND;
     // A label is set on the lease every second.
     while !elector.is_leader(now) {
-        let record = server.lease.clone().expect("there").record;
+        let record = server.lease.clone().expect("the lease exists").record;
         server.write(&record);
         loop {
             match elector.next(moment(now)) {
-                Action::WaitUntil(_) => break,
+                ElectorAction::WaitUntil(_) => break,
                 request => {
                     let outcome = server.apply(&request);
                     elector.outcome(moment(now), outcome);
@@ -369,44 +381,44 @@ fn a_lease_that_only_changes_its_version_stands_still() {
 }
 
 #[test]
-fn a_try_to_take_over_that_fails_is_repeated_without_waiting_for_the_lease_to_stand_still_again() {
+fn a_failed_takeover_is_retried_without_waiting_for_the_lease_to_expire_again() {
     let (_, mut server) = leading("gone");
     let mut elector = Elector::new("b", Timing::default(), 0);
-    let mut first_try = None;
+    let mut first_attempt = None;
     let mut now = SECOND;
     while !elector.is_leader(now) {
         match elector.next(moment(now)) {
-            Action::Update { .. } if first_try.is_none() => {
-                first_try = Some(now);
-                elector.outcome(moment(now), Outcome::Failed);
+            ElectorAction::Update { .. } if first_attempt.is_none() => {
+                first_attempt = Some(now);
+                elector.outcome(moment(now), RequestOutcome::Failed);
             }
-            Action::WaitUntil(at) => now = at,
+            ElectorAction::WaitUntil(at) => now = at,
             request => {
                 let outcome = server.apply(&request);
                 elector.outcome(moment(now), outcome);
             }
         }
     }
-    let waited = now.saturating_sub(first_try.expect("it tried"));
+    let waited = now.saturating_sub(first_attempt.expect("at least one attempt"));
     assert!(waited <= Timing::default().retry_period(), "took {waited:?}");
 }
 
 #[test]
-fn a_lease_that_was_deleted_and_made_again_is_another_though_it_says_the_same() {
+fn a_recreated_lease_with_the_same_content_is_another_lease() {
     let (_, mut server) = leading("holder");
-    let record = server.lease.clone().expect("there").record;
+    let record = server.lease.clone().expect("the lease exists").record;
     let mut elector = Elector::new("b", Timing::default(), 0);
     let mut now = SECOND;
-    let mut is_remade = false;
+    let mut is_recreated = false;
     while !elector.is_leader(now) {
-        // The holder's wall clock is stopped and its last write was not answered, so the holder writes the
-        // same record again.
-        if !is_remade && now >= SECOND * 10 {
-            (server.lease, is_remade) = (None, true);
+        // The holder's wall clock is stopped and the response to its last write was lost, so the holder
+        // writes the same record again.
+        if !is_recreated && now >= SECOND * 10 {
+            (server.lease, is_recreated) = (None, true);
             server.write(&record);
         }
         match elector.next(moment(now)) {
-            Action::WaitUntil(at) => now = at,
+            ElectorAction::WaitUntil(at) => now = at,
             request => {
                 let outcome = server.apply(&request);
                 elector.outcome(moment(now), outcome);
@@ -415,22 +427,22 @@ fn a_lease_that_was_deleted_and_made_again_is_another_though_it_says_the_same() 
     }
     assert!(
         now >= SECOND * 25,
-        "taken {now:?} after the start, and 15 s after it was made again at the earliest"
+        "acquired at {now:?}, but not earlier than 15 s after the lease was created again"
     );
 }
 
 #[test]
-fn one_that_has_stepped_down_waits_for_a_time_to_come_and_not_for_one_that_is_over() {
+fn an_elector_that_stepped_down_waits_for_a_time_in_the_future() {
     let (mut elector, _) = leading("a");
     let mut now = SECOND;
     while now < SECOND * 60 {
         match elector.next(moment(now)) {
-            Action::WaitUntil(at) => {
-                assert!(at > now, "at {now:?} it waits until {at:?}");
+            ElectorAction::WaitUntil(at) => {
+                assert!(at > now, "a wait until {at:?} at {now:?}");
                 now = at;
             }
             _ => {
-                elector.outcome(moment(now), Outcome::Failed);
+                elector.outcome(moment(now), RequestOutcome::Failed);
             }
         }
     }
@@ -438,7 +450,7 @@ fn one_that_has_stepped_down_waits_for_a_time_to_come_and_not_for_one_that_is_ov
 }
 
 #[test]
-fn those_who_wait_to_lead_try_again_within_the_last_quarter_of_the_period_and_the_leader_after_all_of_it() {
+fn the_leader_renews_after_the_retry_period_and_standby_replicas_read_within_its_last_quarter() {
     let period = Timing::default().retry_period();
     let (mut earliest, mut latest) = (Duration::MAX, Duration::ZERO);
     for seed in 0..200 {
@@ -449,39 +461,39 @@ fn those_who_wait_to_lead_try_again_within_the_last_quarter_of_the_period_and_th
             let request = elector.next(moment(now));
             let outcome = server.apply(&request);
             assert!(elector.outcome(moment(now), outcome).is_none());
-            let Action::WaitUntil(next) = elector.next(moment(now)) else { panic!("it waits") };
-            let pause = next.saturating_sub(now);
-            (earliest, latest, now) = (earliest.min(pause), latest.max(pause), next);
+            let ElectorAction::WaitUntil(next) = elector.next(moment(now)) else { panic!("no wait") };
+            let delay = next.saturating_sub(now);
+            (earliest, latest, now) = (earliest.min(delay), latest.max(delay), next);
         }
     }
     assert!(earliest >= period.mul_f64(0.75) && latest <= period, "{earliest:?} to {latest:?}");
     assert!(earliest < period.mul_f64(0.8) && latest > period.mul_f64(0.95), "{earliest:?} to {latest:?}");
 
     let (mut leader, mut server) = leading("leader");
-    let Action::WaitUntil(renewal) = leader.next(at(0)) else { panic!("it waits") };
+    let ElectorAction::WaitUntil(renewal) = leader.next(at(0)) else { panic!("no wait") };
     let request = leader.next(moment(renewal));
     let outcome = server.apply(&request);
     leader.outcome(moment(renewal), outcome);
-    assert_eq!(leader.next(moment(renewal)), Action::WaitUntil(renewal + period));
+    assert_eq!(leader.next(moment(renewal)), ElectorAction::WaitUntil(renewal + period));
 }
 
 #[test]
 fn a_response_to_a_write_that_names_another_holder_ends_the_leadership() {
     let of_another = |version: &str| {
         let record = LeaseRecord { holder: "b".into(), ..LeaseRecord::default() };
-        Outcome::Written(Observed { record, uid: "1".into(), resource_version: version.into() })
+        RequestOutcome::Written(ObservedLease { record, uid: "1".into(), resource_version: version.into() })
     };
     let mut elector = Elector::new("a", Timing::default(), 0);
-    assert_eq!(elector.next(at(0)), Action::Read);
-    let create = elector.outcome(at(0), Outcome::Absent);
-    assert!(matches!(create, Some(Action::Create(_))), "{create:?}");
+    assert_eq!(elector.next(at(0)), ElectorAction::Read);
+    let create = elector.outcome(at(0), RequestOutcome::Absent);
+    assert!(matches!(create, Some(ElectorAction::Create(_))), "{create:?}");
     elector.outcome(at(0), of_another("1"));
     assert!(!elector.is_leader(Duration::ZERO));
     assert_eq!((elector.holder(), elector.leads_until()), ("b", None));
 
     let (mut elector, _) = leading("a");
     let renewal = elector.next(at(4));
-    assert!(matches!(renewal, Action::Update { .. }), "{renewal:?}");
+    assert!(matches!(renewal, ElectorAction::Update { .. }), "{renewal:?}");
     elector.outcome(at(4), of_another("2"));
     assert!(!elector.is_leader(SECOND * 4));
     assert_eq!((elector.holder(), elector.leads_until()), ("b", None));
