@@ -203,7 +203,7 @@ impl Aggregator {
                 if series.attempts < self.options.attempts
                     && !(is_creation && outcome == WriteOutcome::Gone) =>
             {
-                // Another event has this name, or the object has expired: create the object under another name.
+                // The name belongs to another event, or the object has expired: create the object under another name.
                 series.event.metadata.name = Some(event_name(&series.object, stamp));
                 (series.written, series.due) = (0, now);
                 self.due.insert((now, id));

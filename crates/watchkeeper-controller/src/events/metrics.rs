@@ -6,6 +6,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::metrics::register;
+
 /// The fate of a recorded event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(super) enum EventFate {
@@ -36,7 +38,8 @@ pub struct EventMetrics {
 impl EventMetrics {
     /// Registers the metric. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
+        let events = register(registry, "watchkeeper_events", "Events recorded, by fate", Family::default());
+        let metrics = Self { events };
         for fate in [
             EventFate::Created,
             EventFate::Aggregated,
@@ -46,7 +49,6 @@ impl EventMetrics {
         ] {
             metrics.counter(fate);
         }
-        registry.register("watchkeeper_events", "Events recorded, by fate", metrics.events.clone());
         metrics
     }
 

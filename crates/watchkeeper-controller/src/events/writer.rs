@@ -23,6 +23,7 @@ const MAX_WRITES: usize = 4;
 type Write = Pin<Box<dyn Future<Output = (SeriesId, WriteOutcome)> + Send>>;
 
 /// The writer of the events that recorders accept, while it is [run](Self::run).
+#[doc(alias = "EventBroadcaster")]
 #[derive(Debug)]
 #[must_use = "an event writer does nothing until it is run"]
 pub struct EventWriter {

@@ -6,6 +6,7 @@ use http::StatusCode;
 use parking_lot::RwLock;
 
 /// The result of a check: success, or the reason for the failure.
+#[doc(alias = "Checker")]
 pub type CheckResult = Result<(), String>;
 
 type Check = Arc<dyn Fn() -> CheckResult + Send + Sync>;

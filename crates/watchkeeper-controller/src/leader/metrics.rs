@@ -6,6 +6,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::metrics::register;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeaseLabel {
     name: String,
@@ -31,18 +33,20 @@ pub(super) struct LeaseSeries {
 impl LeaderMetrics {
     /// Registers the metrics. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "leader_election_master_status",
-            "Whether this replica leads (1) or is on standby (0)",
-            metrics.master_status.clone(),
-        );
-        registry.register(
-            "leader_election_slowpath",
-            "Renewals that had to read the lease again",
-            metrics.slow_path.clone(),
-        );
-        metrics
+        Self {
+            master_status: register(
+                registry,
+                "leader_election_master_status",
+                "Whether this replica leads (1) or is on standby (0)",
+                Family::default(),
+            ),
+            slow_path: register(
+                registry,
+                "leader_election_slowpath",
+                "Renewals that had to read the lease again",
+                Family::default(),
+            ),
+        }
     }
 
     pub(super) fn lease(&self, name: &str) -> LeaseSeries {

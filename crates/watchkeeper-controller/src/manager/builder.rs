@@ -17,9 +17,9 @@ use crate::{
     time::Time,
 };
 
-/// A builder of a [`Manager`].
+/// A builder of a [`Manager`], with default options, without leader election and with an empty registry.
 #[derive(Debug)]
-#[must_use = "there is no manager until it is built"]
+#[must_use = "a builder has no effect until the manager is built"]
 pub struct ManagerBuilder {
     client: Client,
     options: ManagerOptions,

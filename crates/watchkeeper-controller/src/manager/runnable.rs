@@ -13,7 +13,7 @@ use crate::{
 #[non_exhaustive]
 pub enum RunError {
     /// The runnable can never become ready, such as when a watch is forbidden or a kind does not exist.
-    #[error("{name} cannot start: {source}")]
+    #[error("start {name}: {source}")]
     Prepare {
         /// The name of the runnable.
         name: String,
@@ -44,6 +44,8 @@ pub trait Runnable: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// Returns whether this runs only on the leader. Defaults to true.
+    #[doc(alias = "NeedLeaderElection")]
+    #[doc(alias = "LeaderElectionRunnable")]
     fn needs_leadership(&self) -> bool {
         true
     }

@@ -10,6 +10,7 @@ use prometheus_client::{
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{WorkQueue, prometheus::QueueMetrics};
 
+use super::register;
 use crate::{ErrorClass, Freshness, reconcile::Outcome};
 
 /// The controller and work queue metrics of one registry, as listed in the [module documentation](super).
@@ -86,52 +87,60 @@ struct Families {
 impl ControllerMetrics {
     /// Registers the metrics of controllers and their work queues. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
-        let families = Families {
-            reconciles: Family::default(),
-            errors: Family::default(),
-            terminal_errors: Family::default(),
-            panics: Family::default(),
-            timeouts: Family::default(),
-            time: Family::new_with_constructor(reconcile_buckets),
-            max_concurrent: Family::default(),
-            active_workers: Family::default(),
-            conflicts: Family::default(),
-            given_up: Family::default(),
-            freshness_waits: Family::default(),
-            freshness_time: Family::new_with_constructor(reconcile_buckets),
-            hot_loops: Family::default(),
-        };
         let runtime = registry.sub_registry_with_prefix("controller_runtime");
-        runtime.register("reconcile", "Reconciles, by result", families.reconciles.clone());
-        runtime.register("reconcile_errors", "Reconciles that failed", families.errors.clone());
-        runtime.register(
+        let reconciles = register(runtime, "reconcile", "Reconciles, by result", Family::default());
+        let errors = register(runtime, "reconcile_errors", "Reconciles that failed", Family::default());
+        let terminal_errors = register(
+            runtime,
             "terminal_reconcile_errors",
             "Failed reconciles that are not retried",
-            families.terminal_errors.clone(),
+            Family::default(),
         );
-        runtime.register("reconcile_panics", "Reconciles that panicked", families.panics.clone());
-        runtime.register("reconcile_timeouts", "Reconciles that timed out", families.timeouts.clone());
-        runtime.register("reconcile_time_seconds", "Duration of a reconcile", families.time.clone());
-        runtime.register("max_concurrent_reconciles", "Workers", families.max_concurrent.clone());
-        runtime.register("active_workers", "Workers that are reconciling", families.active_workers.clone());
+        let panics = register(runtime, "reconcile_panics", "Reconciles that panicked", Family::default());
+        let timeouts =
+            register(runtime, "reconcile_timeouts", "Reconciles that timed out", Family::default());
+        let durations = || Durations::new_with_constructor(reconcile_buckets);
+        let time = register(runtime, "reconcile_time_seconds", "Duration of a reconcile", durations());
+        let max_concurrent = register(runtime, "max_concurrent_reconciles", "Workers", Family::default());
+        let active_workers =
+            register(runtime, "active_workers", "Workers that are reconciling", Family::default());
         let own = registry.sub_registry_with_prefix("watchkeeper");
-        own.register(
+        let conflicts = register(
+            own,
             "reconcile_conflicts",
             "Reconciles that conflicted because of a stale state and are retried",
-            families.conflicts.clone(),
+            Family::default(),
         );
-        own.register("reconcile_given_up", "Keys that exhausted their retries", families.given_up.clone());
-        own.register(
+        let given_up =
+            register(own, "reconcile_given_up", "Keys that exhausted their retries", Family::default());
+        let freshness_waits = register(
+            own,
             "freshness_waits",
             "Keys that waited for their own writes to be observed",
-            families.freshness_waits.clone(),
+            Family::default(),
         );
-        own.register(
+        let freshness_time = register(
+            own,
             "freshness_wait_seconds",
             "Time that keys waited for their own writes to be observed",
-            families.freshness_time.clone(),
+            durations(),
         );
-        own.register("hot_loops", "Keys found to trigger themselves", families.hot_loops.clone());
+        let hot_loops = register(own, "hot_loops", "Keys found to trigger themselves", Family::default());
+        let families = Families {
+            reconciles,
+            errors,
+            terminal_errors,
+            panics,
+            timeouts,
+            time,
+            max_concurrent,
+            active_workers,
+            conflicts,
+            given_up,
+            freshness_waits,
+            freshness_time,
+            hot_loops,
+        };
         Self { families: Arc::new(families), queues: QueueMetrics::register(registry) }
     }
 

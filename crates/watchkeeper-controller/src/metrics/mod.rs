@@ -1,4 +1,6 @@
-//! Controller metrics, under the names that existing dashboards use.
+//! Metrics of controllers, requests and the process, under the names that existing dashboards use.
+//!
+//! # Controller metrics
 //!
 //! [`Manager::add`](crate::manager::Manager::add) registers the series of each controller and its work queue. A controller that
 //! runs without a manager registers them through [`Controller::metrics`](crate::Controller::metrics). All series exist, with the
@@ -25,10 +27,17 @@
 //!
 //! Controller names are unique within a registry. A second controller of the same name is rejected with [`DuplicateName`], because both
 //! would report to the same series.
+//!
+//! # Other metrics
+//!
+//! [`RestMetrics`] counts requests to the API server, and [`register_process_metrics`] registers the metrics of the process. A
+//! manager registers both.
 
 mod controller;
 mod process;
 mod rest;
+
+use prometheus_client::registry::{Metric, Registry};
 
 pub(crate) use self::controller::ControllerSeries;
 pub use self::{
@@ -36,3 +45,9 @@ pub use self::{
     process::register_process_metrics,
     rest::RestMetrics,
 };
+
+/// Registers a metric, and returns it.
+pub(crate) fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}

@@ -1,12 +1,4 @@
-//! Process metrics, under the standard Prometheus names.
-//!
-//! | name | kind |
-//! |---|---|
-//! | `process_cpu_seconds_total` | counter |
-//! | `process_resident_memory_bytes` | gauge |
-//! | `process_start_time_seconds` | gauge |
-//!
-//! Values are read at each scrape. The last two come from `/proc`, and are omitted on platforms without it.
+//! Metrics of this process.
 
 use std::fmt;
 
@@ -21,7 +13,15 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// Registers the process metrics. Call this once per registry.
+/// Registers the metrics of this process, under the standard Prometheus names. Call this once per registry.
+///
+/// | name | kind |
+/// |---|---|
+/// | `process_cpu_seconds_total` | counter |
+/// | `process_resident_memory_bytes` | gauge |
+/// | `process_start_time_seconds` | gauge |
+///
+/// Values are read at each scrape. The last two come from `/proc`, and are omitted on platforms without it.
 pub fn register_process_metrics(registry: &mut Registry) {
     registry.register_collector(Box::new(Process));
 }

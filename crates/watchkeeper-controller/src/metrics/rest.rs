@@ -1,11 +1,4 @@
-//! Metrics of requests to the API server, named as in client-go.
-//!
-//! | name | kind | labels |
-//! |---|---|---|
-//! | `rest_client_requests_total` | counter | `code` (`<error>` without a response), `method`, `host` |
-//! | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
-//!
-//! A request ends when the head of its response arrives, so the duration of a watch is not included.
+//! Metrics of requests to the API server.
 
 use http::{Request, Response};
 use kube_client::client::Body;
@@ -17,6 +10,7 @@ use prometheus_client::{
 use tower::BoxError;
 use watchkeeper_client::Client;
 
+use super::register;
 use crate::time::Time;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -32,7 +26,14 @@ struct DurationLabels {
     host: String,
 }
 
-/// The request metrics of one registry.
+/// The metrics of requests to the API server, named as in client-go.
+///
+/// | name | kind | labels |
+/// |---|---|---|
+/// | `rest_client_requests_total` | counter | `code` (`<error>` without a response), `method`, `host` |
+/// | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
+///
+/// A request ends when the head of its response arrives, so the duration of a watch is not included.
 #[derive(Debug, Clone)]
 pub struct RestMetrics {
     requests: Family<RequestLabels, Counter>,
@@ -42,18 +43,20 @@ pub struct RestMetrics {
 impl RestMetrics {
     /// Registers the metrics. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self { requests: Family::default(), durations: Family::new_with_constructor(buckets) };
-        registry.register(
-            "rest_client_requests",
-            "Requests to the API server, by status code, method and host",
-            metrics.requests.clone(),
-        );
-        registry.register(
-            "rest_client_request_duration_seconds",
-            "Time from sending a request to the head of its response, by verb and host",
-            metrics.durations.clone(),
-        );
-        metrics
+        Self {
+            requests: register(
+                registry,
+                "rest_client_requests",
+                "Requests to the API server, by status code, method and host",
+                Family::default(),
+            ),
+            durations: register(
+                registry,
+                "rest_client_request_duration_seconds",
+                "Time from sending a request to the head of its response, by verb and host",
+                Family::new_with_constructor(buckets),
+            ),
+        }
     }
 
     /// Returns a client whose requests are counted. The `host` label is the configured host of the client, or

@@ -39,7 +39,7 @@ const DEFAULT_CAPACITY: usize = 10_000;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Applied<K> {
-    /// No request was sent, because the object is as wanted.
+    /// The request was skipped, because the object is as wanted.
     Skipped,
     /// The request changed nothing. Contains the object.
     Unchanged(K),

@@ -14,6 +14,7 @@ use watchkeeper_workqueue::Priority;
 /// let check_later = Action::requeue_after(Duration::from_mins(5)).with_priority(Priority::LOW);
 /// assert_ne!(settled, check_later);
 /// ```
+#[doc(alias = "Result")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use = "an action does nothing unless the reconciler returns it"]
 pub struct Action {

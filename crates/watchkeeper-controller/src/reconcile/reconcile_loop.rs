@@ -284,7 +284,8 @@ impl<K: Object, R: Reconciler<K>> Runnable for ReconcileLoop<K, R> {
         self.access.clone()
     }
 
-    /// Registers the metrics of the controller and its queue, unless [`Controller::metrics`](crate::Controller::metrics) chose others.
+    /// Registers the metrics of the controller and its queue, unless [`Controller::metrics`](crate::Controller::metrics) has set
+    /// others.
     fn register_metrics(&mut self, metrics: &ControllerMetrics) -> Result<(), DuplicateName> {
         if let Some(rejected) = &self.rejected {
             return Err(rejected.clone());

@@ -15,8 +15,8 @@ use crate::writes::ResourceId;
 
 type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInformer<W> + Send>;
 
-/// Settings of a watch on objects of one kind: which objects are watched, which changes count, and whether
-/// the controller can run without them.
+/// A declared watch on the objects of one kind: which objects are watched, which changes enqueue keys, and whether
+/// the controller can run without the watch.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -91,6 +91,7 @@ impl<W: Object> Watch<W> {
     }
 
     /// Ignores changes that `predicate` rejects. With several predicates, all must admit a change.
+    #[doc(alias = "WithPredicates")]
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.predicate = Some(match self.predicate {
             None => Arc::new(predicate),

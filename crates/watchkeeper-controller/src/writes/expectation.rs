@@ -19,7 +19,7 @@ pub(super) enum Expectation {
         /// still show the object.
         after: Option<ResourceVersion>,
     },
-    /// The cache does not have the object, has it with a deletion timestamp, or has another object of the same name.
+    /// The cache does not contain the object, or contains it with a deletion timestamp, or another object of the same name.
     Gone {
         /// The uid of the deleted object.
         uid: Option<String>,

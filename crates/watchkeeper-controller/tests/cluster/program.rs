@@ -128,7 +128,7 @@ async fn make(server: &ApiServer, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_of_two_replicas_does_everything_once_and_hands_over() {
+async fn two_replicas_process_every_object_once_and_hand_over() {
     let (server, log) = (ApiServer::in_process(), Log::default());
     let (configs, secrets) = (
         Api::<ConfigMap>::default_namespaced(server.client()),

@@ -44,26 +44,41 @@ use crate::{
 /// 7. **Bounded shutdown.** After a stop request no reconcile begins, running ones may finish within a [time
 ///    limit](Self::stop_within), the others are dropped at an `await`, and `run` returns when none is left.
 ///
-/// ```no_run
-/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-/// use watchkeeper_client::Client;
-/// use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Request};
+/// # Example
+///
+/// The controller counts the pods of each node. [`Controller::run`] runs it until the process is asked to stop; a test calls
+/// [`reconcile_with`](Self::reconcile_with) and stops it with a token.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{Node, Pod};
+/// use tokio_util::sync::CancellationToken;
+/// use watchkeeper_apiserver::ApiServer;
+/// use watchkeeper_controller::{
+///     Action, Context, Controller, ReconcileError, Request, each_state, manager::Runnable as _,
+/// };
+/// use watchkeeper_informer::ObjectKey;
+///
+/// async fn reconcile(request: Request<Node>, context: Context) -> Result<Action, ReconcileError> {
+///     let pods = context.reader::<Pod>()?.snapshot();
+///     println!("{} exists: {}, {} pods in total", request.name(), request.object.is_some(), pods.len());
+///     Ok(Action::done())
+/// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// Controller::<ConfigMap>::new(Client::try_default().await?)
-///     .owns::<Deployment>()
+/// let server = ApiServer::in_process();
+/// let node_of = |pod: &Pod| ObjectKey::new(None, pod.spec.as_ref()?.node_name.as_deref()?).ok();
+/// let controller = Controller::<Node>::new(server.client())
+///     .watches::<Pod, _>(each_state(node_of))
 ///     .workers(4)
-///     .run(|request: Request<ConfigMap>, ctx: Context| async move {
-///         let Some(wanted) = request.object else { return Ok(Action::done()) };
-///         // compare with what ctx.lister::<Deployment>()? has, and write by ctx.client()
-///         # let _ = (wanted, ctx);
-///         Ok::<_, ReconcileError>(Action::done())
-///     })
-///     .await?;
+///     .reconcile_with(reconcile);
+/// let stop = CancellationToken::new(); // cancelled elsewhere
+/// # stop.cancel();
+/// controller.run(stop).await?;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "NewControllerManagedBy")]
 #[must_use = "a controller does nothing until it is run"]
 pub struct Controller<K: Object> {
     factory: SharedInformerFactory,

@@ -58,7 +58,7 @@ async fn nothing(_: Request<ConfigMap>, _: Context) -> Result<Action, ReconcileE
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_manager_a_second_controller_of_one_name_on_one_registry_does_not_start() {
+async fn without_a_manager_a_second_controller_of_the_same_name_and_registry_does_not_start() {
     let server = server();
     let mut registry = Registry::default();
     let metrics = ControllerMetrics::register(&mut registry);
@@ -95,7 +95,7 @@ async fn without_a_manager_a_second_controller_of_one_name_on_one_registry_does_
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_have_the_names_that_dashboards_know() {
+async fn controller_metrics_have_their_standard_names_and_values() {
     let server = server();
     let client = server.client();
     let mut registry = Registry::default();

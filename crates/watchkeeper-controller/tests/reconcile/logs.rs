@@ -121,7 +121,7 @@ async fn a_retry_is_logged_with_its_delay_its_attempt_and_a_summary_of_the_rejec
 }
 
 #[tokio::test(start_paused = true)]
-async fn logs_name_the_key_and_the_cause_and_a_conflict_is_not_worth_a_warning() {
+async fn logs_contain_the_key_and_the_cause_and_no_warning_for_a_conflict() {
     let log = log_of_run(Level::INFO).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains(OF_BAD)).collect();
     assert_eq!(lines.len(), 2, "{log}");
