@@ -18,7 +18,7 @@ use k8s_openapi::api::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::{
-    controller::{access::Verb, objects::owner},
+    controller::{objects::owner, rbac::Verb},
     kube_core::params::Preconditions,
     prelude::*,
 };

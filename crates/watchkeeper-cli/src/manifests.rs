@@ -4,7 +4,10 @@ use std::io::Write as _;
 
 use watchkeeper::{
     apiserver::ApiServer,
-    controller::{access::Access, manager::Manager, rbac},
+    controller::{
+        manager::Manager,
+        rbac::{self, Access},
+    },
 };
 
 use crate::{

@@ -53,17 +53,17 @@ pub struct HotLoop {
     /// The number of reconciles that the key caused itself.
     pub reconciles: u32,
     /// The number of these reconciles whose only causes were events of own writes.
-    pub echoes: u32,
+    pub from_own_events: u32,
     /// The time in which they happened.
     pub within: Duration,
     /// The writes of these reconciles, by resource.
-    pub writes: BTreeMap<Arc<str>, Writes>,
+    pub writes: BTreeMap<Arc<str>, WriteCount>,
 }
 
 /// The number of writes to one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Writes {
+pub struct WriteCount {
     /// The number of all writes.
     pub total: u32,
     /// The number of writes that changed nothing: the resourceVersion was the same before and after.
@@ -72,13 +72,13 @@ pub struct Writes {
 
 impl fmt::Display for HotLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { controller, key, reconciles, echoes, within, writes } = self;
+        let Self { controller, key, reconciles, from_own_events, within, writes } = self;
         write!(
             f,
-            "{controller} reconciled {key} {reconciles} times in {within:?} without an external cause, {echoes} of them \
+            "{controller} reconciled {key} {reconciles} times in {within:?} without an external cause, {from_own_events} of them \
              because of its own writes"
         )?;
-        for (resource, Writes { total, no_ops }) in writes {
+        for (resource, WriteCount { total, no_ops }) in writes {
             write!(f, "; {total} writes of {resource}, of which {no_ops} changed nothing")?;
         }
         Ok(())
@@ -89,64 +89,68 @@ impl fmt::Display for HotLoop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// An external or unknown cause.
-    Elsewhere,
-    /// Only events of own writes.
-    Echo,
-    /// Only a requested requeue.
+    External,
+    /// Only events of the controller's own writes.
+    OwnEvent,
+    /// Only a requeue that the reconciler requested.
     Requeue,
 }
 
 /// A write made by a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WriteMade {
+pub(crate) struct CountedWrite {
     pub(crate) resource: Arc<str>,
     pub(crate) is_no_op: bool,
 }
 
 /// The hot-loop history of one key. Pure: time and events in, possibly a report out.
 #[derive(Debug, Default)]
-pub(crate) struct LoopTrack {
+pub(crate) struct HotLoopDetector {
     /// The reconciles that count, oldest first: those within the window, at most the last
     /// `limits.reconciles`.
-    counted: VecDeque<Counted>,
+    counted: VecDeque<CountedReconcile>,
     is_reported: bool,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct CountedReconcile {
     at: Duration,
-    is_echo: bool,
-    writes: Vec<WriteMade>,
+    is_own_event: bool,
+    writes: Vec<CountedWrite>,
 }
 
 /// The evidence of a report.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Evidence {
+pub(crate) struct HotLoopEvidence {
     pub(crate) reconciles: u32,
-    pub(crate) echoes: u32,
+    pub(crate) from_own_events: u32,
     pub(crate) within: Duration,
-    pub(crate) writes: BTreeMap<Arc<str>, Writes>,
+    pub(crate) writes: BTreeMap<Arc<str>, WriteCount>,
 }
 
-impl LoopTrack {
+impl HotLoopDetector {
     /// Records the end of a reconcile. Returns the evidence when the limit is reached, once per episode.
     pub(crate) fn reconciled(
         &mut self,
         now: Duration,
         origin: Origin,
-        writes: Vec<WriteMade>,
+        writes: Vec<CountedWrite>,
         limits: HotLoopLimits,
-    ) -> Option<Evidence> {
+    ) -> Option<HotLoopEvidence> {
         self.expire(now, limits);
         let counts = match origin {
-            Origin::Elsewhere => false,
-            Origin::Echo => !writes.is_empty(),
+            Origin::External => false,
+            Origin::OwnEvent => !writes.is_empty(),
             Origin::Requeue => !writes.is_empty() && writes.iter().all(|write| write.is_no_op),
         };
         if !counts {
             return None;
         }
-        self.counted.push_back(Counted { at: now, is_echo: origin == Origin::Echo, writes });
+        self.counted.push_back(CountedReconcile {
+            at: now,
+            is_own_event: origin == Origin::OwnEvent,
+            writes,
+        });
         if self.counted.len() > limits.reconciles as usize {
             self.counted.pop_front();
         }
@@ -158,7 +162,7 @@ impl LoopTrack {
     }
 
     /// Returns whether the history is empty.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.counted.is_empty()
     }
 
@@ -170,17 +174,17 @@ impl LoopTrack {
         self.is_reported &= !self.counted.is_empty();
     }
 
-    fn evidence(&self, now: Duration) -> Evidence {
-        let mut writes: BTreeMap<Arc<str>, Writes> = BTreeMap::new();
+    fn evidence(&self, now: Duration) -> HotLoopEvidence {
+        let mut writes: BTreeMap<Arc<str>, WriteCount> = BTreeMap::new();
         for write in self.counted.iter().flat_map(|counted| &counted.writes) {
             let sum = writes.entry(Arc::clone(&write.resource)).or_default();
             sum.total += 1;
             sum.no_ops += u32::from(write.is_no_op);
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Evidence {
+        HotLoopEvidence {
             reconciles: count(self.counted.len()),
-            echoes: count(self.counted.iter().filter(|counted| counted.is_echo).count()),
+            from_own_events: count(self.counted.iter().filter(|counted| counted.is_own_event).count()),
             within: self.counted.front().map_or(Duration::ZERO, |first| now.saturating_sub(first.at)),
             writes,
         }
@@ -195,8 +199,8 @@ mod tests {
 
     const LIMITS: HotLoopLimits = HotLoopLimits { reconciles: 3, window: Duration::from_mins(1) };
 
-    fn write(resource: &str, is_no_op: bool) -> WriteMade {
-        WriteMade { resource: resource.into(), is_no_op }
+    fn write(resource: &str, is_no_op: bool) -> CountedWrite {
+        CountedWrite { resource: resource.into(), is_no_op }
     }
 
     fn seconds(seconds: u64) -> Duration {
@@ -204,66 +208,66 @@ mod tests {
     }
 
     #[test]
-    fn a_reconcile_counts_when_it_caused_itself_and_wrote() {
+    fn a_reconcile_counts_when_the_key_caused_it_and_it_wrote() {
         let (real, no_op) = (write("foos", false), write("foos", true));
         let cases = [
-            (Origin::Elsewhere, vec![real.clone()], false),
-            (Origin::Echo, vec![], false),
-            (Origin::Echo, vec![real.clone()], true),
-            (Origin::Echo, vec![no_op.clone()], true),
+            (Origin::External, vec![real.clone()], false),
+            (Origin::OwnEvent, vec![], false),
+            (Origin::OwnEvent, vec![real.clone()], true),
+            (Origin::OwnEvent, vec![no_op.clone()], true),
             (Origin::Requeue, vec![], false),
             (Origin::Requeue, vec![real.clone()], false),
             (Origin::Requeue, vec![real, no_op.clone()], false),
             (Origin::Requeue, vec![no_op], true),
         ];
         for (origin, writes, counts) in cases {
-            let mut track = LoopTrack::default();
+            let mut track = HotLoopDetector::default();
             track.reconciled(seconds(1), origin, writes.clone(), LIMITS);
-            assert_eq!(!track.is_quiet(), counts, "{origin:?} {writes:?}");
+            assert_eq!(!track.is_empty(), counts, "{origin:?} {writes:?}");
         }
     }
 
     #[test]
-    fn the_report_says_what_was_written_and_comes_once_an_episode() {
-        let mut track = LoopTrack::default();
-        let mut echo = |at, writes| track.reconciled(seconds(at), Origin::Echo, writes, LIMITS);
-        assert_eq!(echo(1, vec![write("foos", false)]), None);
-        assert_eq!(echo(2, vec![write("foos", true), write("pods", false)]), None);
-        let evidence = echo(4, vec![write("foos", false)]).unwrap();
-        let foos = Writes { total: 3, no_ops: 1 };
-        let pods = Writes { total: 1, no_ops: 0 };
+    fn a_report_contains_the_writes_and_is_made_once_per_episode() {
+        let mut track = HotLoopDetector::default();
+        let mut own_event = |at, writes| track.reconciled(seconds(at), Origin::OwnEvent, writes, LIMITS);
+        assert_eq!(own_event(1, vec![write("foos", false)]), None);
+        assert_eq!(own_event(2, vec![write("foos", true), write("pods", false)]), None);
+        let evidence = own_event(4, vec![write("foos", false)]).unwrap();
+        let foos = WriteCount { total: 3, no_ops: 1 };
+        let pods = WriteCount { total: 1, no_ops: 0 };
         assert_eq!(evidence.writes, BTreeMap::from([("foos".into(), foos), ("pods".into(), pods)]));
-        assert_eq!((evidence.reconciles, evidence.echoes, evidence.within), (3, 3, seconds(3)));
+        assert_eq!((evidence.reconciles, evidence.from_own_events, evidence.within), (3, 3, seconds(3)));
         for at in 5..100 {
-            assert_eq!(echo(at, vec![write("foos", false)]), None, "already reported");
+            assert_eq!(own_event(at, vec![write("foos", false)]), None, "already reported");
         }
-        assert_eq!(echo(160, vec![write("foos", false)]), None, "a new episode begins");
-        assert_eq!(echo(161, vec![write("foos", false)]), None);
-        assert!(echo(162, vec![write("foos", false)]).is_some());
+        assert_eq!(own_event(160, vec![write("foos", false)]), None, "a new episode begins");
+        assert_eq!(own_event(161, vec![write("foos", false)]), None);
+        assert!(own_event(162, vec![write("foos", false)]).is_some());
     }
 
     proptest! {
         /// Compares with a list of all events.
         #[test]
-        fn a_report_comes_exactly_when_the_window_fills_up_and_none_was_made_since_it_was_empty(
+        fn a_report_is_made_when_the_limit_is_reached_for_the_first_time_in_an_episode(
             steps in prop::collection::vec((0..40_u64, prop_oneof![
-                Just(Origin::Elsewhere), Just(Origin::Echo), Just(Origin::Requeue),
+                Just(Origin::External), Just(Origin::OwnEvent), Just(Origin::Requeue),
             ], any::<bool>()), 0..80)
         ) {
-            let mut track = LoopTrack::default();
+            let mut track = HotLoopDetector::default();
             let (mut now, mut all, mut is_reported) = (0, Vec::new(), false);
             for (pause, origin, is_no_op) in steps {
                 now += pause;
                 all.retain(|at| now - at < 60);
                 is_reported &= !all.is_empty();
-                let counts = origin == Origin::Echo || (origin == Origin::Requeue && is_no_op);
+                let counts = origin == Origin::OwnEvent || (origin == Origin::Requeue && is_no_op);
                 if counts {
                     all.push(now);
                 }
                 let expected = counts && all.len() >= 3 && !is_reported;
                 is_reported |= expected;
-                let told = track.reconciled(seconds(now), origin, vec![write("foos", is_no_op)], LIMITS);
-                prop_assert_eq!(told.is_some(), expected);
+                let report = track.reconciled(seconds(now), origin, vec![write("foos", is_no_op)], LIMITS);
+                prop_assert_eq!(report.is_some(), expected);
             }
         }
     }

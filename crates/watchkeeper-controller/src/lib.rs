@@ -18,7 +18,7 @@
 //! use tokio_util::sync::CancellationToken;
 //! use watchkeeper_apiserver::ApiServer;
 //! use watchkeeper_client::{Client, wait};
-//! use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Request, runnable::Runnable};
+//! use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Request, manager::Runnable};
 //! use watchkeeper_informer::ObjectKey;
 //!
 //! async fn copy(request: Request<ConfigMap>, ctx: Context) -> Result<Action, ReconcileError> {
@@ -77,19 +77,16 @@
 //! |---|---|
 //! | [`Controller`], [`ReconcileLoop`] | the reconcile loop: sources, workers, start and stop |
 //! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | the reconcile function, its input and its result |
-//! | [`predicate`], [`Watching`], [`Change`], [`each_state`], [`Triggers`] | which changes enqueue which keys |
+//! | [`Watch`], [`predicate`], [`Change`], [`each_state`], [`Triggers`] | which changes enqueue which keys |
 //! | [`HotLoop`], [`HotLoopLimits`] | detection of keys that trigger themselves |
-//! | [`metrics`] | counters and histograms, named as in controller-runtime |
+//! | [`metrics`] | metrics of controllers, requests and the process, under the usual names |
 //! | [`objects`] | finalizers, owner references, conditions, apply |
 //! | [`events`] | recording of Kubernetes events |
 //! | [`manager`] | several controllers as one program, with ordered start and stop |
-//! | [`runnable`] | the trait of everything that a manager starts and stops |
 //! | [`options`] | manager options, in code and from the command line |
 //! | [`leader`] | leader election with a `Lease` |
 //! | [`http`] | health, readiness and metrics endpoints |
-//! | [`access`] | declared API access, the source of RBAC rules |
-//! | [`rbac`] | RBAC rules and manifests, and a check at startup that access is granted |
-//! | [`rest_metrics`], [`process_metrics`] | request and process metrics, under the usual names |
+//! | [`rbac`] | declared API access, the RBAC rules and manifests for it, and a check at startup that it is granted |
 //! | [`time`] | injected clocks |
 //!
 //! # Coming from controller-runtime
@@ -98,13 +95,13 @@
 //! |---|---|
 //! | `ctrl.NewControllerManagedBy(mgr).For(&Foo{})` | [`Controller::<Foo>::on(&factory)`](Controller::on) |
 //! | `Owns`, `Watches` with `EnqueueRequestsFromMapFunc`, `WatchesRawSource` | [`owns`](Controller::owns), [`watches`](Controller::watches), [`watches_informer`](Controller::watches_informer), [`channel`](Controller::channel) |
-//! | `WithEventFilter`, `builder.WithPredicates` | [`filter`](Controller::filter), [`Watching::filter`] |
+//! | `WithEventFilter`, `builder.WithPredicates` | [`filter`](Controller::filter), [`Watch::filter`] |
 //! | `Result{RequeueAfter}`, `Result.Priority` | [`Action::requeue_after`], [`Action::with_priority`] |
 //! | `reconcile.TerminalError` | [`ReconcileError::terminal`]; conflicts are [requeued quietly](ErrorClass::Conflict) by themselves |
 //! | `MaxConcurrentReconciles`, `ReconciliationTimeout`, `RecoverPanic` | [`workers`](Controller::workers), [`timeout`](Controller::timeout), always |
 //! | `IgnoreNotFound` after a `Get` | [`Request::object`] is none |
 //! | a cached client that reads its own writes | [`Context::client`], and the key waits instead of the read |
-//! | a CRD that is missing stops the manager | [`Watching::optional`] |
+//! | a CRD that is missing stops the manager | [`Watch::optional`] |
 //! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
 //! | metrics in the global registry, controller names validated against duplicates | [`Manager::add`](manager::Manager::add) registers [`metrics`] and rejects duplicate names |
 //! | `LeaderElection`, `LeaderElectionReleaseOnCancel` | [`LeaderElection`](leader::LeaderElection); released when the work has ended, by default |
@@ -112,48 +109,27 @@
 //! | `meta.SetStatusCondition`, `retry.RetryOnConflict` | [`conditions::set`](objects::conditions::set), [`retry_on_conflict`](objects::write::retry_on_conflict) |
 //! | `+kubebuilder:rbac` markers | [`Controller::uses`], [`rbac::Manifests`] |
 
-pub mod access;
-mod action;
-mod change;
-mod context;
-mod controller;
-mod error;
 pub mod events;
 mod hot_loop;
 pub mod http;
 pub mod leader;
 pub mod manager;
-mod mapping;
-mod memory;
 pub mod metrics;
 pub mod objects;
 pub mod options;
-mod outcome;
-pub mod predicate;
-pub mod process_metrics;
 pub mod rbac;
-mod reconciler;
-mod request;
-pub mod rest_metrics;
-pub mod runnable;
-mod signals;
-mod source;
+mod reconcile;
 pub mod time;
-mod triggers;
+mod trigger;
 mod writes;
 
 pub use watchkeeper_workqueue::{Cause, Causes, Priority};
 
 pub use self::{
-    action::Action,
-    change::{Change, ChangeKind},
-    context::{Context, Freshness, NotWatched},
-    controller::{Controller, GaveUp, GiveUpReason, ReconcileLoop},
-    error::{ErrorClass, ReconcileError},
-    hot_loop::{HotLoop, HotLoopLimits, Writes},
-    mapping::each_state,
-    reconciler::Reconciler,
-    request::Request,
-    source::{SourceStatus, Watching},
-    triggers::Triggers,
+    hot_loop::{HotLoop, HotLoopLimits, WriteCount},
+    reconcile::{
+        AbandonReason, AbandonedKey, Action, Context, Controller, ErrorClass, Freshness, NotWatched,
+        ReconcileError, ReconcileLoop, Reconciler, Request,
+    },
+    trigger::{Change, ChangeKind, SourceStatus, Triggers, Watch, each_state, predicate},
 };

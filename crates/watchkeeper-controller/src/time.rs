@@ -16,11 +16,11 @@ pub struct Time {
 
 /// A point in time: monotonic and wall-clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub(crate) struct Moment {
     /// The time since the origin of the clock.
-    pub at: Duration,
+    pub(crate) at: Duration,
     /// The wall-clock time.
-    pub date: Timestamp,
+    pub(crate) date: Timestamp,
 }
 
 impl Time {
@@ -51,7 +51,7 @@ impl Time {
     }
 
     /// Returns the current time.
-    pub fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> Moment {
         Moment { at: self.now(), date: self.date() }
     }
 

@@ -8,8 +8,8 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::list_watch::{ScriptedSource, WatchScript};
+use watchkeeper_controller::manager::Runnable as _;
 use watchkeeper_controller::metrics::ControllerMetrics;
-use watchkeeper_controller::runnable::Runnable as _;
 use watchkeeper_controller::{
     Action, Cause, Context, Controller, ReconcileError, Reconciler, Request, Triggers,
 };

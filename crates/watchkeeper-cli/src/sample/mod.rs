@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use watchkeeper::{
     client::Error,
-    controller::{Controller, access::Verb, events::Recorder},
+    controller::{Controller, events::Recorder, rbac::Verb},
     k8s_openapi::{
         api::apps::v1::Deployment,
         apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,

@@ -1,4 +1,4 @@
-//! What became of events.
+//! Metrics of recorded events.
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -6,26 +6,30 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::metrics::register;
+
+/// The fate of a recorded event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub(super) enum Fate {
-    /// Written, as a new object.
+pub(super) enum EventFate {
+    /// The event was written as a new object.
     Created,
-    /// Counted in a series.
+    /// The event was added to a series.
     Aggregated,
-    /// The queue was full.
+    /// The event was dropped because the queue was full.
     QueueFull,
-    /// One object had too many.
+    /// The event was dropped because its object had too many events.
     RateLimited,
-    /// The server refused it, or could not be reached for too long.
+    /// The event was dropped because the server rejected it or all attempts to write it failed.
     Failed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FateLabel {
-    fate: Fate,
+    fate: EventFate,
 }
 
-/// `watchkeeper_events_total`, labelled with what became of the event: `Created`, `Aggregated`, `QueueFull`, `RateLimited`, `Failed`.
+/// The metric `watchkeeper_events_total`: recorded events by `fate`, which is `Created`, `Aggregated`, `QueueFull`,
+/// `RateLimited` or `Failed`.
 #[derive(Debug, Clone, Default)]
 pub struct EventMetrics {
     events: Family<FateLabel, Counter>,
@@ -34,24 +38,29 @@ pub struct EventMetrics {
 impl EventMetrics {
     /// Registers the metric. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        for fate in [Fate::Created, Fate::Aggregated, Fate::QueueFull, Fate::RateLimited, Fate::Failed] {
-            metrics.of(fate);
+        let events = register(registry, "watchkeeper_events", "Events recorded, by fate", Family::default());
+        let metrics = Self { events };
+        for fate in [
+            EventFate::Created,
+            EventFate::Aggregated,
+            EventFate::QueueFull,
+            EventFate::RateLimited,
+            EventFate::Failed,
+        ] {
+            metrics.counter(fate);
         }
-        registry.register(
-            "watchkeeper_events",
-            "Events recorded, by what became of them",
-            metrics.events.clone(),
-        );
         metrics
     }
 
-    /// Events that nobody will see: the queue was full, one object had too many, or they could not be written.
+    /// Returns the number of dropped events: because the queue was full, an object had too many, or the write failed.
     pub fn dropped(&self) -> u64 {
-        [Fate::QueueFull, Fate::RateLimited, Fate::Failed].into_iter().map(|fate| self.of(fate).get()).sum()
+        [EventFate::QueueFull, EventFate::RateLimited, EventFate::Failed]
+            .into_iter()
+            .map(|fate| self.counter(fate).get())
+            .sum()
     }
 
-    pub(super) fn of(&self, fate: Fate) -> Counter {
+    pub(super) fn counter(&self, fate: EventFate) -> Counter {
         self.events.get_or_create_owned(&FateLabel { fate })
     }
 }

@@ -1,29 +1,22 @@
-//! Telling people what a controller did, as events they see with `kubectl describe`.
+//! Recording of Kubernetes events, which `kubectl describe` shows.
 //!
-//! A [`Recorder`] takes events from reconcilers and never keeps them waiting; an [`EventWriter`] writes them, as `events.k8s.io/v1`.
-//! What is promised:
+//! A [`Recorder`] accepts events from reconcilers, and an [`EventWriter`] writes them as `events.k8s.io/v1`. Guarantees:
 //!
-//! - **Recording never blocks and never fails.** When more events wait than the queue holds, the newest are dropped and counted.
-//! - **The same thing said again is a series**: one object with a count and the time of the last occurrence. The second occurrence is written at
-//!   once, later ones together, once every [`EventOptions::refresh_interval`] and when the series ends.
-//! - **One object cannot flood the cluster**: a source may start [`EventOptions::burst`] events about it, then one in
-//!   [`EventOptions::refill_interval`].
-//! - **A server that is away is waited for**, within bounds; an event it refuses is given up and counted.
+//! - **Recording never blocks and never fails.** If the queue is full, the newest events are dropped and counted.
+//! - **Repeated events form a series**: one object with a count and the time of the last occurrence. The second occurrence
+//!   is written immediately. Later ones are written together, once per [`EventOptions::refresh_interval`] and when the
+//!   series ends.
+//! - **One object cannot flood the cluster**: each controller may start [`EventOptions::burst`] events about an object, and
+//!   after that one per [`EventOptions::refill_interval`].
+//! - **Failed writes are retried** within limits. An event that the server rejects is dropped and counted.
 //!
-//! Two events are the same thing when their type, reason, action, objects and reporter are. The note is not part of it, and a series
-//! shows the first: servers do not let it be changed.
+//! Not guaranteed: delivery. Dropped events are counted in `watchkeeper_events_total` ([`EventMetrics`]).
 //!
-//! ```
-//! use k8s_openapi::api::core::v1::ConfigMap;
-//! use watchkeeper_controller::events::{EventType, Recorder};
+//! Two events belong to the same series if their type, reason, action, objects and reporter are equal. The note is not
+//! compared: a series shows its first note, because servers reject changes of it.
 //!
-//! fn tell(recorder: &Recorder, config: &ConfigMap) {
-//!     recorder.event(config, EventType::Normal, "Synced", "Sync", "everything is as it should be");
-//! }
-//! ```
-//!
-//! A manager hands out recorders and writes their events ([`Manager::recorder`](crate::manager::Manager::recorder)); without one,
-//! [`channel`] makes both halves.
+//! A manager creates recorders and writes their events: see [`Manager::recorder`](crate::manager::Manager::recorder).
+//! Without a manager, [`channel`] creates both halves.
 
 mod aggregator;
 mod metrics;

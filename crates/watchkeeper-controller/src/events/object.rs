@@ -1,4 +1,4 @@
-//! The object an event is written as.
+//! The conversion of a recorded event to an API object.
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -6,18 +6,18 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 
-/// Whether an event is as it should be.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventType {
-    /// For information.
+    /// The event describes normal operation.
     Normal,
-    /// Something may be wrong.
+    /// The event describes a possible problem.
     Warning,
 }
 
 impl EventType {
-    /// Its name in an object.
+    /// Returns the name of the type in the API: `Normal` or `Warning`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -26,7 +26,7 @@ impl EventType {
     }
 }
 
-/// Something that happened.
+/// A recorded event, before aggregation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Occurrence {
     pub(super) kind: EventType,
@@ -40,14 +40,15 @@ pub(super) struct Occurrence {
     pub(super) date: Timestamp,
 }
 
-/// What a server takes of a note, a reason or an action, an instance; in bytes, as it counts them.
+/// The maximum size of a note that the API server accepts, in bytes.
 const NOTE_BYTES: usize = 1024;
+/// The maximum size of a reason, an action or a reporting instance that the API server accepts, in bytes.
 const WORD_BYTES: usize = 128;
-/// What a name may be, and what is left for the object's own when the time is behind it.
+/// The maximum size of an object name, minus the stamp and its separator.
 const NAME_BYTES: usize = 253 - 17;
 
 impl Occurrence {
-    /// What two occurrences have in common that are the same thing.
+    /// Returns the key of the series to which the occurrence belongs.
     pub(super) fn key(&self) -> String {
         let own = [self.kind.as_str(), &self.reason, &self.action, &self.controller, &self.instance];
         let objects = std::iter::once(&self.regarding).chain(&self.related).flat_map(parts);
@@ -59,7 +60,7 @@ impl Occurrence {
         key
     }
 
-    /// Who talks about which object.
+    /// Returns the key of the rate limit: the controller and the object.
     pub(super) fn source(&self) -> String {
         let mut source = self.controller.clone();
         for part in parts(&self.regarding) {
@@ -69,7 +70,7 @@ impl Occurrence {
         source
     }
 
-    /// The object, with a name that `stamp` makes its own.
+    /// Returns the API object, with a name that `stamp` makes unique.
     pub(super) fn object(&self, stamp: i64) -> Event {
         let named = |object: &ObjectReference| object.name.clone().unwrap_or_default();
         let namespace = self.regarding.namespace.clone().filter(|namespace| !namespace.is_empty());
@@ -79,14 +80,14 @@ impl Occurrence {
                 namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
                 ..ObjectMeta::default()
             },
-            action: Some(shortened(&self.action, WORD_BYTES)),
-            reason: Some(shortened(&self.reason, WORD_BYTES)),
-            note: Some(shortened(&self.note, NOTE_BYTES)),
+            action: Some(truncated(&self.action, WORD_BYTES)),
+            reason: Some(truncated(&self.reason, WORD_BYTES)),
+            note: Some(truncated(&self.note, NOTE_BYTES)),
             type_: Some(self.kind.as_str().to_owned()),
             regarding: Some(self.regarding.clone()),
             related: self.related.clone(),
             reporting_controller: Some(self.controller.clone()),
-            reporting_instance: Some(shortened(&self.instance, WORD_BYTES)),
+            reporting_instance: Some(truncated(&self.instance, WORD_BYTES)),
             event_time: Some(MicroTime(self.date)),
             ..Event::default()
         }
@@ -99,18 +100,19 @@ fn parts(object: &ObjectReference) -> [&str; 6] {
     parts.map(|part| part.as_deref().unwrap_or_default())
 }
 
-/// The object's name and the time, as every event is named. Some objects have names that events may not.
+/// Returns the name of an event: the name of its object and the stamp. Characters that are invalid in event names are
+/// replaced.
 pub(super) fn event_name(object: &str, stamp: i64) -> String {
-    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     let mut name: String = object.to_ascii_lowercase();
-    name = name.chars().map(|c| if is_fine(c) { c } else { '-' }).take(NAME_BYTES).collect();
+    name = name.chars().map(|c| if is_valid(c) { c } else { '-' }).take(NAME_BYTES).collect();
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let name = if name.is_empty() || name.contains("..") { "event" } else { name };
     format!("{name}.{stamp:x}")
 }
 
-/// As much of a text as fits, cut between characters.
-fn shortened(text: &str, bytes: usize) -> String {
+/// Truncates a text to a number of bytes, between characters.
+fn truncated(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_named_after_its_object_as_far_as_events_may_be() {
+    fn an_event_is_named_after_its_object_with_invalid_characters_replaced() {
         assert_eq!(event_name("web-0", 255), "web-0.ff");
         assert_eq!(event_name("system:node:A_b", 1), "system-node-a-b.1");
         assert_eq!(event_name("", 1), "event.1");
@@ -135,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_cut_between_characters() {
-        let note = shortened(&"é".repeat(600), NOTE_BYTES);
+    fn a_note_is_truncated_between_characters() {
+        let note = truncated(&"é".repeat(600), NOTE_BYTES);
         assert!(note.len() <= NOTE_BYTES && note.ends_with("é..."));
-        assert_eq!(shortened("short", NOTE_BYTES), "short");
+        assert_eq!(truncated("short", NOTE_BYTES), "short");
     }
 }

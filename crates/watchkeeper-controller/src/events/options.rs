@@ -1,26 +1,26 @@
-//! How many events, how often.
+//! Limits and intervals of event recording.
 
 use std::time::Duration;
 
-/// How many events, how often.
+/// The limits and intervals of event recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventOptions {
-    /// Events that wait to be taken in. 1,000.
+    /// The number of recorded events that can wait to be processed. Defaults to 1,000.
     pub queue: usize,
-    /// Series that are remembered at a time. 4,096.
+    /// The number of series that are kept in memory. Defaults to 4,096.
     pub series: usize,
-    /// Events a source may start about one object at once. 25.
+    /// The number of events that a controller may start about one object without waiting. Defaults to 25.
     pub burst: u32,
-    /// After that, one more each time this has passed. Five minutes.
+    /// The interval after which a controller may start one more event about an object. Defaults to five minutes.
     pub refill_interval: Duration,
-    /// How often a series that goes on is written. A minute.
+    /// The interval between two writes of a series that continues. Defaults to one minute.
     pub refresh_interval: Duration,
-    /// A series that nothing was added to for so long is over; the same thing after that is a new event. Six minutes.
+    /// The time without occurrences after which a series ends. The next occurrence is a new event. Defaults to six minutes.
     pub series_ends_after: Duration,
-    /// How often an event is tried to be written. 12 times.
+    /// The maximum number of attempts to write an event. Defaults to 12.
     pub attempts: u32,
-    /// How long between two tries. Ten seconds.
+    /// The delay between two attempts. Defaults to ten seconds.
     pub retry_interval: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The half that writes.
+//! The writer of recorded events.
 
 use std::{pin::Pin, time::Duration};
 
@@ -11,20 +11,21 @@ use watchkeeper_client::{Client, Error, error::ApiReason};
 
 use super::{
     EventMetrics, EventOptions, Recorder,
-    aggregator::{Action, Aggregator, Outcome, SeriesId},
-    metrics::Fate,
+    aggregator::{Aggregator, AggregatorAction, SeriesId, WriteOutcome},
+    metrics::EventFate,
     object::Occurrence,
 };
 use crate::{leader::host_name, time::Time};
 
-/// Writes on their way at a time: so that one that hangs does not hold up the others.
-const WRITES_AT_A_TIME: usize = 4;
+/// The maximum number of concurrent writes. More than one, so that a request that hangs does not delay other events.
+const MAX_WRITES: usize = 4;
 
-type Write = Pin<Box<dyn Future<Output = (SeriesId, Outcome)> + Send>>;
+type Write = Pin<Box<dyn Future<Output = (SeriesId, WriteOutcome)> + Send>>;
 
-/// Writes what recorders take, while it is [run](Self::run).
+/// The writer of the events that recorders accept, while it is [run](Self::run).
+#[doc(alias = "EventBroadcaster")]
 #[derive(Debug)]
-#[must_use = "no event is written until it is run"]
+#[must_use = "an event writer does nothing until it is run"]
 pub struct EventWriter {
     events: mpsc::Receiver<Occurrence>,
     aggregator: Aggregator,
@@ -33,7 +34,8 @@ pub struct EventWriter {
     metrics: EventMetrics,
 }
 
-/// Both halves. The recorder's controller has no name until it is [named](Recorder::named).
+/// Creates a recorder and the writer of its events. Give the recorder the name of a controller with
+/// [`Recorder::named`].
 pub fn channel(
     client: &Client,
     options: EventOptions,
@@ -53,7 +55,8 @@ pub fn channel(
 }
 
 impl EventWriter {
-    /// Writes events until `stop` is cancelled, or every recorder is gone; then what waits, once, and returns.
+    /// Writes events until `stop` is cancelled or every recorder has been dropped. Then writes pending events, without
+    /// retries, and returns.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut writes: FuturesUnordered<Write> = FuturesUnordered::new();
         let mut is_open = true;
@@ -64,7 +67,7 @@ impl EventWriter {
                 () = stop.cancelled() => is_open = false,
                 Some((id, outcome)) = writes.next(), if !writes.is_empty() => self.written(id, outcome),
                 occurrence = self.events.recv() => match occurrence {
-                    Some(occurrence) => self.occur(&occurrence),
+                    Some(occurrence) => self.record(&occurrence),
                     None => is_open = false,
                 },
                 () = self.time.sleep_until(wake_at) => {}
@@ -72,7 +75,7 @@ impl EventWriter {
         }
         self.events.close();
         while let Some(occurrence) = self.events.recv().await {
-            self.occur(&occurrence);
+            self.record(&occurrence);
         }
         self.aggregator.drain(self.time.now());
         while !self.aggregator.is_idle() {
@@ -82,65 +85,65 @@ impl EventWriter {
         }
     }
 
-    /// Starts what is due, and answers when to look again.
+    /// Starts the writes that are due. Returns the time of the next one.
     fn start_writes(&mut self, writes: &mut FuturesUnordered<Write>) -> Duration {
-        while writes.len() < WRITES_AT_A_TIME {
+        while writes.len() < MAX_WRITES {
             match self.aggregator.next(self.time.now()) {
-                Action::WaitUntil(at) => return at,
+                AggregatorAction::WaitUntil(at) => return at,
                 action => writes.push(Box::pin(write(self.client.clone(), action))),
             }
         }
-        // Room is made by a write that ends.
+        // The end of a write starts the next one.
         Duration::MAX
     }
 
-    fn occur(&mut self, occurrence: &Occurrence) {
-        let fate = self.aggregator.occur(self.time.now(), occurrence);
+    fn record(&mut self, occurrence: &Occurrence) {
+        let fate = self.aggregator.record(self.time.now(), occurrence);
         self.count(fate);
     }
 
-    fn written(&mut self, id: SeriesId, outcome: Outcome) {
+    fn written(&mut self, id: SeriesId, outcome: WriteOutcome) {
         let fate = self.aggregator.outcome(self.time.now(), id, outcome);
         self.count(fate);
     }
 
-    fn count(&self, fate: Option<Fate>) {
+    fn count(&self, fate: Option<EventFate>) {
         if let Some(fate) = fate {
-            self.metrics.of(fate).inc();
+            self.metrics.counter(fate).inc();
         }
     }
 }
 
-async fn write(client: Client, action: Action) -> (SeriesId, Outcome) {
+async fn write(client: Client, action: AggregatorAction) -> (SeriesId, WriteOutcome) {
     let events = |namespace: &str| client.resource::<Event>().namespace(namespace);
     let (id, result) = match action {
-        Action::Create(id, event) => {
+        AggregatorAction::Create(id, event) => {
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
             (id, events(&namespace).create(&PostParams::default(), &event).await)
         }
-        Action::Patch { id, namespace, name, series } => {
+        AggregatorAction::Patch { id, namespace, name, series } => {
             let patch = Patch::Merge(serde_json::json!({ "series": series }));
             (id, events(&namespace).patch(&name, &PatchParams::default(), &patch).await)
         }
-        // Not written, so nothing came of it.
-        Action::WaitUntil(_) => return (SeriesId::MAX, Outcome::Done),
+        // A wait is not a write.
+        AggregatorAction::WaitUntil(_) => return (SeriesId::MAX, WriteOutcome::Done),
     };
     let outcome = match result {
-        Ok(_) => Outcome::Done,
+        Ok(_) => WriteOutcome::Done,
         Err(error) => {
-            tracing::debug!(%error, "an event could not be written");
+            tracing::debug!(%error, "event write failed");
             outcome_of(&error)
         }
     };
     (id, outcome)
 }
 
-fn outcome_of(error: &Error) -> Outcome {
+fn outcome_of(error: &Error) -> WriteOutcome {
     if error.is_object_not_found() {
-        return Outcome::Gone;
+        return WriteOutcome::Gone;
     }
     match error.reason() {
-        Some(ApiReason::AlreadyExists) => Outcome::Exists,
+        Some(ApiReason::AlreadyExists) => WriteOutcome::Exists,
         Some(
             ApiReason::BadRequest
             | ApiReason::Forbidden
@@ -149,8 +152,8 @@ fn outcome_of(error: &Error) -> Outcome {
             | ApiReason::RequestTooLarge
             | ApiReason::UnsupportedMediaType
             | ApiReason::Invalid,
-        ) => Outcome::Refused,
-        _ if matches!(error, Error::Invalid { .. }) => Outcome::Refused,
-        _ => Outcome::Failed,
+        ) => WriteOutcome::Rejected,
+        _ if matches!(error, Error::Invalid { .. }) => WriteOutcome::Rejected,
+        _ => WriteOutcome::Failed,
     }
 }

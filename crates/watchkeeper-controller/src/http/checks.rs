@@ -6,6 +6,7 @@ use http::StatusCode;
 use parking_lot::RwLock;
 
 /// The result of a check: success, or the reason for the failure.
+#[doc(alias = "Checker")]
 pub type CheckResult = Result<(), String>;
 
 type Check = Arc<dyn Fn() -> CheckResult + Send + Sync>;
@@ -15,18 +16,22 @@ type Check = Arc<dyn Fn() -> CheckResult + Send + Sync>;
 /// Checks run on every request, so a check must return immediately, from state that is already known. A check
 /// that panics fails.
 #[derive(Default)]
-pub struct Checks {
+pub(crate) struct Checks {
     checks: RwLock<BTreeMap<String, Check>>,
 }
 
 impl Checks {
     /// Adds a check, or replaces the check of that name.
-    pub fn add(&self, name: impl Into<String>, check: impl Fn() -> CheckResult + Send + Sync + 'static) {
+    pub(crate) fn add(
+        &self,
+        name: impl Into<String>,
+        check: impl Fn() -> CheckResult + Send + Sync + 'static,
+    ) {
         self.checks.write().insert(name.into(), Arc::new(check));
     }
 
     /// Runs the selected checks, in the order of their names.
-    fn asked(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, CheckResult)> {
+    fn run(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, CheckResult)> {
         // Not under the lock, because checks are user code.
         let checks: Vec<(String, Check)> = {
             let checks = self.checks.read();
@@ -39,8 +44,8 @@ impl Checks {
         checks
             .into_iter()
             .map(|(name, check)| {
-                let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check()));
-                (name, answer.unwrap_or_else(|_| Err("the check panicked".to_owned())))
+                let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check()));
+                (name, result.unwrap_or_else(|_| Err("the check panicked".to_owned())))
             })
             .collect()
     }
@@ -50,7 +55,7 @@ impl Checks {
         let options: Vec<(&str, &str)> =
             query.split('&').map(|option| option.split_once('=').unwrap_or((option, ""))).collect();
         let is_excluded = |name: &str| options.iter().any(|(key, value)| *key == "exclude" && *value == name);
-        let results = self.asked(|name| check.map_or_else(|| !is_excluded(name), |check| check == name));
+        let results = self.run(|name| check.map_or_else(|| !is_excluded(name), |check| check == name));
         if results.is_empty() && check.is_some() {
             return (StatusCode::NOT_FOUND, "no such check\n".to_owned());
         }
@@ -60,8 +65,8 @@ impl Checks {
             has_failed |= result.is_err();
             let line = match result {
                 Ok(()) => writeln!(lines, "[+]{name} ok"),
-                Err(why) => {
-                    tracing::debug!(page, check = name, why, "check failed");
+                Err(reason) => {
+                    tracing::debug!(page, check = name, reason, "check failed");
                     writeln!(lines, "[-]{name} failed: reason withheld")
                 }
             };
@@ -95,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn one_check_that_fails_fails_the_page_and_is_named_without_its_reason() {
+    fn a_failing_check_fails_the_page_and_is_named_without_its_reason() {
         let (status, body) = checks().page("readyz", None, "");
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(body, "[-]disk failed: reason withheld\n[+]ping ok\nreadyz check failed\n");
     }
 
     #[test]
-    fn a_check_can_be_left_out_or_asked_alone() {
+    fn a_check_can_be_excluded_or_requested_alone() {
         let checks = checks();
         assert_eq!(checks.page("readyz", None, "exclude=disk"), (StatusCode::OK, "ok".to_owned()));
         let (status, body) = checks.page("readyz", None, "verbose&exclude=disk");

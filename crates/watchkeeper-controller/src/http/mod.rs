@@ -21,8 +21,10 @@
 mod checks;
 mod server;
 
-pub use checks::{CheckResult, Checks};
-pub use server::{Endpoint, EndpointError, Handler};
+pub use checks::CheckResult;
+pub(crate) use checks::Checks;
+pub use server::EndpointError;
+pub(crate) use server::{Endpoint, Handler};
 
 use std::sync::Arc;
 
@@ -53,14 +55,14 @@ impl Pages {
     /// Returns the request handler of one address.
     pub(crate) fn handler(&self, served: Served) -> Handler {
         let pages = self.clone();
-        Arc::new(move |request| pages.answer(served, request))
+        Arc::new(move |request| pages.respond(served, request))
     }
 
-    fn answer(&self, served: Served, request: &Request<()>) -> Response<Full<Bytes>> {
+    fn respond(&self, served: Served, request: &Request<()>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".to_owned());
-            refusal.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD"));
-            return refusal;
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".to_owned());
+            response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD"));
+            return response;
         }
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         let mut parts = path.trim_start_matches('/').splitn(2, '/');
@@ -78,21 +80,21 @@ impl Pages {
     fn metrics(&self) -> Response<Full<Bytes>> {
         let mut body = String::new();
         match prometheus_client::encoding::text::encode(&mut body, &self.registry) {
-            Ok(()) => respond(StatusCode::OK, OPEN_METRICS, body),
-            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "a metric could not be written\n".to_owned()),
+            Ok(()) => response(StatusCode::OK, OPEN_METRICS, body),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be encoded\n".to_owned()),
         }
     }
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    respond(status, TEXT, body)
+    response(status, TEXT, body)
 }
 
-fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
     headers.insert("x-content-type-options", header::HeaderValue::from_static("nosniff"));
     response
 }

@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// A function that responds to a request by its method, URI and headers. Request bodies are not read.
-pub type Handler = Arc<dyn Fn(&Request<()>) -> Response<Full<Bytes>> + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(&Request<()>) -> Response<Full<Bytes>> + Send + Sync>;
 
 /// The maximum number of concurrent connections. Further ones wait until a connection ends.
 const MAX_CONNECTIONS: usize = 64;
@@ -45,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum EndpointError {
     /// The address is in use.
     #[error(
-        "the {name} endpoint cannot listen on {address}: address in use; choose another address, or 0 to disable the endpoint"
+        "serve {name} endpoint on {address}: address in use; choose another address, or 0 to disable the endpoint"
     )]
     Taken {
         /// The name of the endpoint.
@@ -54,7 +54,7 @@ pub enum EndpointError {
         address: SocketAddr,
     },
     /// The address cannot be bound.
-    #[error("the {name} endpoint cannot listen on {address}: {source}")]
+    #[error("serve {name} endpoint on {address}: {source}")]
     Bind {
         /// The name of the endpoint.
         name: &'static str,
@@ -67,8 +67,8 @@ pub enum EndpointError {
 }
 
 /// A bound address, ready to be served.
-#[must_use = "no request is answered until the endpoint is served"]
-pub struct Endpoint {
+#[must_use = "an endpoint does nothing until it is served"]
+pub(crate) struct Endpoint {
     listener: TcpListener,
     address: SocketAddr,
     handler: Handler,
@@ -84,8 +84,12 @@ impl Endpoint {
     /// Returns an [`EndpointError`] if the address is in use or cannot be bound.
     ///
     /// # Panics
-    /// Panics outside a tokio runtime, as every socket of tokio does.
-    pub fn bind(name: &'static str, address: SocketAddr, handler: Handler) -> Result<Self, EndpointError> {
+    /// Panics outside a tokio runtime, because it registers the socket there.
+    pub(crate) fn bind(
+        name: &'static str,
+        address: SocketAddr,
+        handler: Handler,
+    ) -> Result<Self, EndpointError> {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => EndpointError::Taken { name, address },
             _ => EndpointError::Bind { name, address, source },
@@ -96,20 +100,20 @@ impl Endpoint {
     }
 
     /// Returns the bound address.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Serves requests until `stop` is cancelled and pending responses are sent.
-    pub async fn serve(self, stop: CancellationToken) {
+    pub(crate) async fn serve(self, stop: CancellationToken) {
         let mut connections = JoinSet::new();
         loop {
-            let has_room = connections.len() < MAX_CONNECTIONS;
+            let has_capacity = connections.len() < MAX_CONNECTIONS;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = self.listener.accept(), if has_room => match accepted {
+                accepted = self.listener.accept(), if has_capacity => match accepted {
                     Ok((stream, _)) => {
                         connections.spawn(connection(stream, Arc::clone(&self.handler), stop.clone()));
                     }
@@ -188,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    const ASK: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n";
+    const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n";
 
     /// Returns the client side of a connection and the server task, which ends with the lifetime of the
     /// connection.
@@ -207,14 +211,14 @@ mod tests {
         served.join_all().await[0]
     }
 
-    async fn answer(client: &mut DuplexStream) -> String {
+    async fn response(client: &mut DuplexStream) -> String {
         let mut buffer = vec![0; 1024];
         let read = client.read(&mut buffer).await.unwrap();
         String::from_utf8_lossy(&buffer[..read]).into_owned()
     }
 
     #[test]
-    fn every_interface_is_every_ipv4_interface_on_a_host_without_ipv6() {
+    fn the_ipv6_wildcard_falls_back_to_the_ipv4_wildcard_on_a_host_without_ipv6() {
         let host_without_ipv6 = |error: Errno| {
             move |address: SocketAddr| {
                 if address.is_ipv6() { Err(io::Error::from(error)) } else { Ok(address) }
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_interface_accepts_ipv4_and_ipv6_connections() {
+    async fn the_ipv6_wildcard_accepts_ipv4_and_ipv6_connections() {
         let handler: Handler = Arc::new(|_| Response::default());
         let endpoint = Endpoint::bind("test", "[::]:0".parse().unwrap(), handler).unwrap();
         let address = endpoint.address();
@@ -243,44 +247,85 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_finish_a_request_is_let_go() {
+    async fn a_connection_with_an_unfinished_request_is_closed() {
         let (mut client, served) = connected(&CancellationToken::new());
-        client.write_all(&ASK[..ASK.len() - 2]).await.unwrap();
+        client.write_all(&REQUEST[..REQUEST.len() - 2]).await.unwrap();
         let lasted = end(served).await;
         assert!((HEADER_TIMEOUT..HEADER_TIMEOUT * 2).contains(&lasted), "{lasted:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_for_ever_is_let_go_in_the_end() {
+    async fn a_connection_is_closed_after_its_maximum_lifetime() {
         let (mut client, served) = connected(&CancellationToken::new());
-        let mut answers = 0;
-        while client.write_all(ASK).await.is_ok() {
-            if answer(&mut client).await.starts_with("HTTP/1.1 200 OK") {
-                answers += 1;
+        let mut responses = 0;
+        while client.write_all(REQUEST).await.is_ok() {
+            if response(&mut client).await.starts_with("HTTP/1.1 200 OK") {
+                responses += 1;
             }
             sleep(Duration::from_secs(7)).await;
         }
         assert_eq!(end(served).await, CONNECTION_TIMEOUT);
-        assert_eq!(answers, 86, "requests were answered until then");
+        assert_eq!(responses, 86, "requests are served until then");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn too_much_header_is_refused() {
+    async fn oversized_headers_are_rejected() {
         let (mut client, served) = connected(&CancellationToken::new());
-        let much = [ASK[..ASK.len() - 2].to_vec(), vec![b'x'; 2 * MAX_HEADER_BYTES]].concat();
+        let much = [REQUEST[..REQUEST.len() - 2].to_vec(), vec![b'x'; 2 * MAX_HEADER_BYTES]].concat();
         client.write_all(&much).await.unwrap();
-        assert!(answer(&mut client).await.starts_with("HTTP/1.1 431"), "the client receives the reason");
+        assert!(response(&mut client).await.starts_with("HTTP/1.1 431"), "the client receives the reason");
         drop(client);
         assert!(end(served).await < HEADER_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_ends_a_connection_that_waits_for_its_next_request() {
+    async fn a_stop_closes_an_idle_connection() {
         let stop = CancellationToken::new();
         let (mut client, served) = connected(&stop);
-        client.write_all(ASK).await.unwrap();
-        assert!(answer(&mut client).await.starts_with("HTTP/1.1 200 OK"));
+        client.write_all(REQUEST).await.unwrap();
+        assert!(response(&mut client).await.starts_with("HTTP/1.1 200 OK"));
         stop.cancel();
         assert_eq!(end(served).await, Duration::ZERO);
+    }
+
+    /// Sends a request and returns the connection and the start of the response.
+    async fn request(address: SocketAddr) -> (TcpStream, [u8; 12]) {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(REQUEST).await.unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.unwrap();
+        (stream, start)
+    }
+
+    #[tokio::test]
+    async fn a_connection_above_the_limit_waits_until_another_ends() {
+        let handler: Handler = Arc::new(|_| Response::default());
+        let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).unwrap();
+        let (address, stop) = (endpoint.address(), CancellationToken::new());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(endpoint.serve(stop.clone()));
+        let mut idle = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            // The response shows that the connection was accepted. It is kept open.
+            let (stream, status) = request(address).await;
+            assert_eq!(&status, b"HTTP/1.1 200");
+            idle.push(stream);
+        }
+        let mut one_more = std::pin::pin!(request(address));
+        let waits = tokio::select! {
+            biased;
+            _ = &mut one_more => false,
+            () = async { for _ in 0..1_000 { tokio::task::yield_now().await } } => true,
+        };
+        assert!(waits, "the connection above the limit was accepted");
+        idle.pop();
+        assert_eq!(&one_more.await.1, b"HTTP/1.1 200");
+        stop.cancel();
+        tasks.join_next().await.unwrap().unwrap();
+        let mut rest = Vec::new();
+        assert!(
+            idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
+            "idle connections are closed at the end"
+        );
     }
 }

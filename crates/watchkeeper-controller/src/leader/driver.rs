@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_client::{Client, Error, rest::ResourceClient};
 
 use super::{
-    LeaderElection, Leadership, LeaseRecord,
-    elector::{Action, Elector, Observed, Outcome},
-    leadership::State,
-    metrics::{LeaderMetrics, OneLease},
+    LeaderElection, Leadership,
+    elector::{Elector, ElectorAction, ObservedLease, RequestOutcome},
+    leadership::ElectionState,
+    metrics::{LeaderMetrics, LeaseSeries},
+    record::LeaseRecord,
 };
 use crate::time::Time;
 
@@ -22,7 +23,7 @@ use crate::time::Time;
 pub enum LeadError {
     /// Another replica holds the lease, or the lease could not be renewed in time.
     #[error(
-        "{identity} lost the lease {namespace}/{name} ({why}); its work must stop; restart the process to compete for the lease again"
+        "{identity} lost the lease {namespace}/{name} ({reason}); its work must stop; restart the process to compete for the lease again"
     )]
     Lost {
         /// The namespace of the lease.
@@ -32,7 +33,7 @@ pub enum LeadError {
         /// The identity of this replica.
         identity: String,
         /// The current holder of the lease, or the last error.
-        why: String,
+        reason: String,
     },
 }
 
@@ -61,8 +62,8 @@ pub struct LeaderElector {
     elector: Elector,
     /// The lease as last read or written, so that a renewal preserves fields that others set.
     lease: Option<Lease>,
-    state: watch::Sender<State>,
-    metrics: OneLease,
+    state: watch::Sender<ElectionState>,
+    metrics: LeaseSeries,
 }
 
 impl LeaderElector {
@@ -113,7 +114,7 @@ impl LeaderElector {
         F: Future<Output = ()>,
     {
         let mut leadership = self.leadership();
-        let (has_ended, end_of_work) = (CancellationToken::new(), stop.child_token());
+        let (has_ended, stop_work) = (CancellationToken::new(), stop.child_token());
         let margin = self.margin();
         let time = self.time.clone();
         let lost = CancellationToken::new();
@@ -124,15 +125,15 @@ impl LeaderElector {
                 // The lease was acquired and lost before this task was polled.
                 () = lost.cancelled() => return,
             }
-            let term = Term { number: leadership.term().unwrap_or_default(), stop: end_of_work.clone() };
-            let too_late = async {
+            let term = Term { number: leadership.term().unwrap_or_default(), stop: stop_work.clone() };
+            let expired = async {
                 lost.cancelled().await;
-                end_of_work.cancel();
+                stop_work.cancel();
                 time.sleep(margin).await;
             };
             tokio::select! {
                 () = work(term) => {}
-                () = too_late => tracing::error!(lease = %leadership.name(), "work still running when the lost lease expired; dropped"),
+                () = expired => tracing::error!(lease = %leadership.name(), "work still running when the lost lease expired; dropped"),
             }
             has_ended.cancel();
         };
@@ -165,8 +166,8 @@ impl LeaderElector {
                 }
                 has_led |= is_leading;
                 action = match request {
-                    Action::Done => return Ok(()),
-                    Action::WaitUntil(at) => {
+                    ElectorAction::Done => return Ok(()),
+                    ElectorAction::WaitUntil(at) => {
                         tokio::select! {
                             () = self.time.sleep_until(at) => {}
                             () = stop.cancelled() => {}
@@ -190,11 +191,11 @@ impl LeaderElector {
         }
         self.elector.release();
         self.publish();
-        let (time, patience) = (self.time.clone(), self.patience());
+        let (time, timeout) = (self.time.clone(), self.request_timeout());
         // Boxed because the requests make this future large, and every caller that ends an elector contains
         // it.
         let steps = Box::pin(self.release_steps());
-        let is_done = time.within(patience, steps).await.is_some();
+        let is_done = time.within(timeout, steps).await.is_some();
         if !is_done {
             tracing::warn!(
                 lease = %self.election.name, identity = %self.election.identity, error = self.last_error(),
@@ -207,8 +208,8 @@ impl LeaderElector {
     async fn release_steps(&mut self) {
         loop {
             match self.elector.next(self.time.moment()) {
-                Action::Done => return,
-                Action::WaitUntil(at) => self.time.sleep_until(at).await,
+                ElectorAction::Done => return,
+                ElectorAction::WaitUntil(at) => self.time.sleep_until(at).await,
                 request => {
                     let outcome = self.send(&request).await;
                     // While releasing, no request has to be sent immediately.
@@ -226,14 +227,18 @@ impl LeaderElector {
 
     /// Returns the timeout of a request: half the renew deadline, so that one request that hangs leaves time
     /// for a second.
-    fn patience(&self) -> Duration {
+    fn request_timeout(&self) -> Duration {
         (self.election.timing.renew_deadline() / 2).max(Duration::from_secs(1))
     }
 
     /// Sends a request and waits for the response until it times out, leadership ends or `stop` is cancelled.
-    async fn send_while_leading(&mut self, request: Action, stop: &CancellationToken) -> Option<Action> {
+    async fn send_while_leading(
+        &mut self,
+        request: ElectorAction,
+        stop: &CancellationToken,
+    ) -> Option<ElectorAction> {
         let leads_until = self.elector.leads_until();
-        if leads_until.is_some() && request == Action::Read {
+        if leads_until.is_some() && request == ElectorAction::Read {
             self.metrics.slow_path.inc();
         }
         let time = self.time.clone();
@@ -247,8 +252,8 @@ impl LeaderElector {
             biased;
             outcome = self.send(&request) => outcome,
             () = end => {
-                self.note(Some("lease request not answered before leadership ended"));
-                Outcome::Failed
+                self.set_last_error(Some("no response to the lease request before leadership ended"));
+                RequestOutcome::Failed
             }
             // The response is not needed: a release reads the lease first.
             () = stop.cancelled() => return None,
@@ -256,45 +261,46 @@ impl LeaderElector {
         self.elector.outcome(self.time.moment(), outcome)
     }
 
-    async fn send(&mut self, request: &Action) -> Outcome {
-        let patience = self.patience();
+    async fn send(&mut self, request: &ElectorAction) -> RequestOutcome {
+        let timeout = self.request_timeout();
         let (time, params) = (self.time.clone(), PostParams::default());
         let result = match request {
-            Action::Read => {
-                time.within(patience, self.leases.get_opt(&self.election.name)).await.map(|result| {
+            ElectorAction::Read => {
+                time.within(timeout, self.leases.get_opt(&self.election.name)).await.map(|result| {
                     result.map(|lease| {
-                        lease.map_or(Outcome::Absent, |lease| self.observe(lease, Outcome::Read))
+                        lease
+                            .map_or(RequestOutcome::Absent, |lease| self.observe(lease, RequestOutcome::Read))
                     })
                 })
             }
-            Action::Create(record) => {
+            ElectorAction::Create(record) => {
                 let lease = self.lease_of(record, None);
                 let create = self.leases.create(&params, &lease);
-                let result = time.within(patience, create).await;
+                let result = time.within(timeout, create).await;
                 result.map(|result| self.written(result, Error::is_already_exists))
             }
-            Action::Update { record, over } => {
+            ElectorAction::Update { record, over } => {
                 let lease = self.lease_of(record, Some(over));
                 let update = self.leases.update(&params, &lease);
-                let result = time.within(patience, update).await;
+                let result = time.within(timeout, update).await;
                 result.map(|result| self.written(result, Error::is_conflict))
             }
-            Action::WaitUntil(_) | Action::Done => Some(Ok(Outcome::Failed)),
+            ElectorAction::WaitUntil(_) | ElectorAction::Done => Some(Ok(RequestOutcome::Failed)),
         };
         match result {
             Some(Ok(outcome)) => {
-                self.note(None);
+                self.set_last_error(None);
                 outcome
             }
             Some(Err(error)) => {
                 tracing::warn!(lease = %self.election.name, %error, "lease request failed");
-                self.note(Some(&error.to_string()));
-                Outcome::Failed
+                self.set_last_error(Some(&error.to_string()));
+                RequestOutcome::Failed
             }
             None => {
-                tracing::warn!(lease = %self.election.name, ?patience, "lease request timed out");
-                self.note(Some("lease request timed out"));
-                Outcome::Failed
+                tracing::warn!(lease = %self.election.name, ?timeout, "lease request timed out");
+                self.set_last_error(Some("lease request timed out"));
+                RequestOutcome::Failed
             }
         }
     }
@@ -303,21 +309,25 @@ impl LeaderElector {
         &mut self,
         result: Result<Lease, Error>,
         is_conflict: impl Fn(&Error) -> bool,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<RequestOutcome, Error> {
         match result {
-            Ok(lease) => Ok(self.observe(lease, Outcome::Written)),
-            Err(error) if is_conflict(&error) => Ok(Outcome::Conflict),
-            Err(error) if error.is_object_not_found() => Ok(Outcome::Absent),
+            Ok(lease) => Ok(self.observe(lease, RequestOutcome::Written)),
+            Err(error) if is_conflict(&error) => Ok(RequestOutcome::Conflict),
+            Err(error) if error.is_object_not_found() => Ok(RequestOutcome::Absent),
             Err(error) => Err(error),
         }
     }
 
-    fn observe(&mut self, lease: Lease, outcome: impl FnOnce(Observed) -> Outcome) -> Outcome {
-        let record = LeaseRecord::of(lease.spec.as_ref());
+    fn observe(
+        &mut self,
+        lease: Lease,
+        outcome: impl FnOnce(ObservedLease) -> RequestOutcome,
+    ) -> RequestOutcome {
+        let record = LeaseRecord::parse(lease.spec.as_ref());
         let uid = lease.metadata.uid.clone().unwrap_or_default();
         let resource_version = lease.metadata.resource_version.clone().unwrap_or_default();
         self.lease = Some(lease);
-        outcome(Observed { record, uid, resource_version })
+        outcome(ObservedLease { record, uid, resource_version })
     }
 
     /// Returns the lease to write. Fields that others set are preserved, except when the lease is created.
@@ -341,7 +351,7 @@ impl LeaderElector {
         self.state.send_if_modified(|state| {
             let was_leading = state.leads_until.is_some();
             let leads_until = self.elector.leads_until().filter(|_| is_leading);
-            let next = State {
+            let next = ElectionState {
                 leads_until,
                 holder: self.elector.holder().to_owned(),
                 term: self.elector.term(),
@@ -353,19 +363,19 @@ impl LeaderElector {
                     "leadership changed"
                 );
             }
-            let is_other = *state != next;
+            let has_changed = *state != next;
             *state = next;
-            is_other
+            has_changed
         });
         is_leading
     }
 
-    fn note(&self, error: Option<&str>) {
+    fn set_last_error(&self, error: Option<&str>) {
         self.state.send_if_modified(|state| {
             let error: Option<Arc<str>> = error.map(Into::into);
-            let is_other = state.last_error != error;
+            let has_changed = state.last_error != error;
             state.last_error = error;
-            is_other
+            has_changed
         });
     }
 
@@ -375,18 +385,18 @@ impl LeaderElector {
 
     fn lost(&self) -> LeadError {
         let holder = self.elector.holder();
-        let why = if holder != self.election.identity && !holder.is_empty() {
+        let reason = if holder != self.election.identity && !holder.is_empty() {
             format!("{holder} holds the lease")
         } else if let Some(error) = &self.state.borrow().last_error {
             error.to_string()
         } else {
-            "the lease was taken from it".to_owned()
+            "another client changed the lease".to_owned()
         };
         LeadError::Lost {
             namespace: self.election.namespace.clone(),
             name: self.election.name.clone(),
             identity: self.election.identity.clone(),
-            why,
+            reason,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Timing;
 
 /// Leader election settings: the lease that replicas share, the identity of this replica, and the timing.
+#[doc(alias = "LeaderElectionConfig")]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LeaderElection {

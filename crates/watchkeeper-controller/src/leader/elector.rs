@@ -7,19 +7,19 @@ use crate::time::Moment;
 
 /// A lease as read or written: its content, uid and resourceVersion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed {
+pub(super) struct ObservedLease {
     /// The content of the lease.
-    pub record: LeaseRecord,
+    pub(super) record: LeaseRecord,
     /// The uid of the object. A lease that was deleted and created again has a different uid.
-    pub uid: String,
+    pub(super) uid: String,
     /// The resourceVersion that a write must name.
-    pub resource_version: String,
+    pub(super) resource_version: String,
 }
 
 /// The next step of the driver. Only one request is in flight: pass its outcome to the elector before
 /// requesting the next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub(super) enum ElectorAction {
     /// Read the lease.
     Read,
     /// Create the lease, which must not exist.
@@ -39,13 +39,13 @@ pub enum Action {
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub(super) enum RequestOutcome {
     /// The lease does not exist.
     Absent,
     /// The lease was read.
-    Read(Observed),
+    Read(ObservedLease),
     /// The lease was written; this is its new state.
-    Written(Observed),
+    Written(ObservedLease),
     /// Another writer was first, and the write was rejected.
     Conflict,
     /// The outcome is unknown, such as after an error or a timeout.
@@ -61,19 +61,19 @@ enum Request {
 
 /// The last observation of the lease.
 #[derive(Debug)]
-struct Seen {
-    observed: Observed,
+struct Observation {
+    lease: ObservedLease,
     /// The time since which the lease has been unchanged, or absent.
     since: Duration,
     /// Whether the lease existed when it was last read.
-    is_there: bool,
+    exists: bool,
     /// Whether the observed resourceVersion may still be overwritten.
     is_current: bool,
 }
 
-impl Seen {
-    fn says_the_same_as(&self, other: &Observed) -> bool {
-        (&self.observed.record, &self.observed.uid) == (&other.record, &other.uid)
+impl Observation {
+    fn has_same_content(&self, other: &ObservedLease) -> bool {
+        (&self.lease.record, &self.lease.uid) == (&other.record, &other.uid)
     }
 }
 
@@ -88,11 +88,11 @@ enum Phase {
 ///
 /// Times are readings of this replica's monotonic clock from an arbitrary origin; they never decrease.
 #[derive(Debug)]
-pub struct Elector {
+pub(super) struct Elector {
     identity: String,
     timing: Timing,
     random: fastrand::Rng,
-    seen: Option<Seen>,
+    last: Option<Observation>,
     /// The time at which the last successful renewal was sent, while this replica holds the lease.
     renewed_at: Option<Duration>,
     in_flight: Option<Request>,
@@ -101,46 +101,41 @@ pub struct Elector {
     may_hold: bool,
     /// Whether a request has been sent without a wait since the last wait. At most one is, so that
     /// inconsistent responses cannot cause a hot loop.
-    has_rushed: bool,
+    sent_immediately: bool,
     phase: Phase,
 }
 
 impl Elector {
     /// Creates an elector for the replica named `identity`, which must be unique. `seed` spreads the attempts
     /// of waiting replicas over time.
-    pub fn new(identity: impl Into<String>, timing: Timing, seed: u64) -> Self {
+    pub(super) fn new(identity: impl Into<String>, timing: Timing, seed: u64) -> Self {
         Self {
             identity: identity.into(),
             timing,
             random: fastrand::Rng::with_seed(seed),
-            seen: None,
+            last: None,
             renewed_at: None,
             in_flight: None,
             next_try: Duration::ZERO,
             may_hold: false,
-            has_rushed: false,
+            sent_immediately: false,
             phase: Phase::Contending,
         }
     }
 
     /// Returns whether this replica, and no other, leads at `now`.
-    pub fn is_leader(&self, now: Duration) -> bool {
+    pub(super) fn is_leader(&self, now: Duration) -> bool {
         self.leads_until().is_some_and(|end| now < end)
     }
 
     /// Returns the time at which leadership ends unless a renewal succeeds earlier.
-    pub fn leads_until(&self) -> Option<Duration> {
+    pub(super) fn leads_until(&self) -> Option<Duration> {
         self.renewed_at.map(|sent| sent + self.timing.renew_deadline())
     }
 
-    /// Returns the identity of this replica.
-    pub fn identity(&self) -> &str {
-        &self.identity
-    }
-
     /// Returns the last observed holder of the lease; empty if the lease is free.
-    pub fn holder(&self) -> &str {
-        self.seen.as_ref().filter(|seen| seen.is_there).map_or("", |seen| &seen.observed.record.holder)
+    pub(super) fn holder(&self) -> &str {
+        self.last.as_ref().filter(|last| last.exists).map_or("", |last| &last.lease.record.holder)
     }
 
     /// Returns the number of the current term, which increases with every change of holder. It can serve as a
@@ -148,98 +143,103 @@ impl Elector {
     ///
     /// The number is the lease's `leaseTransitions`. It restarts if the lease is deleted and no replica that
     /// had observed it is left.
-    pub fn term(&self) -> u32 {
-        self.seen.as_ref().map_or(0, |seen| seen.observed.record.transitions)
+    pub(super) fn term(&self) -> u32 {
+        self.last.as_ref().map_or(0, |last| last.lease.record.transitions)
     }
 
     /// Returns the next action at `now`. Pass the outcome of a request to [`Elector::outcome`] before calling
     /// this again.
-    pub fn next(&mut self, now: Moment) -> Action {
-        debug_assert!(self.in_flight.is_none(), "the outcome of the last request goes in first");
-        self.step_down_if_late(now.at);
+    pub(super) fn next(&mut self, now: Moment) -> ElectorAction {
+        debug_assert!(self.in_flight.is_none(), "the outcome of the last request must be processed first");
+        self.step_down_if_expired(now.at);
         if self.phase == Phase::Done {
-            return Action::Done;
+            return ElectorAction::Done;
         }
         if now.at < self.next_try {
-            self.has_rushed = false;
+            self.sent_immediately = false;
             // Leadership may end before the next attempt, and waiters must be woken for that.
-            return Action::WaitUntil(self.leads_until().map_or(self.next_try, |end| end.min(self.next_try)));
+            return ElectorAction::WaitUntil(
+                self.leads_until().map_or(self.next_try, |end| end.min(self.next_try)),
+            );
         }
-        let Some(seen) = self.seen.as_ref().filter(|seen| seen.is_there && seen.is_current) else {
+        let Some(last) = self.last.as_ref().filter(|last| last.exists && last.is_current) else {
             return self.read();
         };
-        let (last, over) = (&seen.observed.record, seen.observed.resource_version.clone());
-        let is_mine = last.holder == self.identity;
+        let (current, over) = (&last.lease.record, last.lease.resource_version.clone());
+        let is_mine = current.holder == self.identity;
         let record = match self.phase {
-            Phase::Contending if self.may_write(seen, now.at) => {
-                last.held_by(&self.identity, &self.timing, now.date)
+            Phase::Contending if self.may_write(last, now.at) => {
+                current.held_by(&self.identity, &self.timing, now.date)
             }
             Phase::Contending => return self.read(),
-            Phase::Releasing if is_mine => last.released(now.date),
+            Phase::Releasing if is_mine => current.released(now.date),
             Phase::Releasing | Phase::Done => {
                 self.phase = Phase::Done;
-                return Action::Done;
+                return ElectorAction::Done;
             }
         };
         self.may_hold = true;
         self.in_flight = Some(Request::Update { sent_at: now.at });
-        Action::Update { record, over }
+        ElectorAction::Update { record, over }
     }
 
     /// Processes the outcome of the request returned by [`Elector::next`]. Returns a request if one must be
     /// sent immediately.
-    pub fn outcome(&mut self, now: Moment, outcome: Outcome) -> Option<Action> {
+    pub(super) fn outcome(&mut self, now: Moment, outcome: RequestOutcome) -> Option<ElectorAction> {
         let request = self.in_flight.take()?;
-        self.next_try = now.at + self.pause();
+        self.next_try = now.at + self.retry_delay();
         let mut follow_up = None;
         match (request, outcome) {
-            (Request::Read, Outcome::Read(read)) => {
+            (Request::Read, RequestOutcome::Read(read)) => {
                 if read.record.holder != self.identity {
                     // Another replica wrote the lease, so earlier renewals no longer count.
                     self.renewed_at = None;
                 }
-                self.see(read, now.at);
+                self.observe(read, now.at);
                 // A write that is allowed is sent immediately, without waiting for the next period.
-                let may_write = self.seen.as_ref().is_some_and(|seen| self.may_write(seen, now.at));
+                let may_write = self.last.as_ref().is_some_and(|last| self.may_write(last, now.at));
                 if may_write || self.phase == Phase::Releasing {
                     self.next_try = now.at;
                 }
             }
-            (Request::Read, Outcome::Absent) => follow_up = self.see_nothing(now),
-            (Request::Create { sent_at } | Request::Update { sent_at }, Outcome::Written(written)) => {
+            (Request::Read, RequestOutcome::Absent) => follow_up = self.observe_absence(now),
+            (Request::Create { sent_at } | Request::Update { sent_at }, RequestOutcome::Written(written)) => {
                 let is_mine = written.record.holder == self.identity;
                 self.renewed_at = Some(sent_at).filter(|_| is_mine && self.phase == Phase::Contending);
                 if self.phase == Phase::Releasing {
                     self.phase = Phase::Done;
                 }
-                self.see(written, now.at);
+                self.observe(written, now.at);
             }
             // The write did not happen: read the lease immediately.
-            (Request::Create { .. } | Request::Update { .. }, Outcome::Conflict)
-            | (Request::Update { .. }, Outcome::Absent) => {
-                self.look_before_writing();
-                if !self.has_rushed {
-                    self.has_rushed = true;
+            (Request::Create { .. } | Request::Update { .. }, RequestOutcome::Conflict)
+            | (Request::Update { .. }, RequestOutcome::Absent) => {
+                self.read_before_write();
+                if !self.sent_immediately {
+                    self.sent_immediately = true;
                     self.next_try = now.at;
                 }
             }
             // The write may have happened: read the lease, but only after the usual wait.
-            (Request::Create { .. } | Request::Update { .. }, _) => self.look_before_writing(),
-            (Request::Read, Outcome::Failed | Outcome::Conflict | Outcome::Written(_)) => {}
+            (Request::Create { .. } | Request::Update { .. }, _) => self.read_before_write(),
+            (
+                Request::Read,
+                RequestOutcome::Failed | RequestOutcome::Conflict | RequestOutcome::Written(_),
+            ) => {}
         }
-        self.step_down_if_late(now.at);
+        self.step_down_if_expired(now.at);
         follow_up
     }
 
     /// Starts the release of the lease if this replica holds it. [`next`](Self::next) returns the steps, up
-    /// to [`Action::Done`].
+    /// to [`ElectorAction::Done`].
     ///
     /// Call this only after the work has ended, because another replica may start immediately. From this call
     /// on, this replica neither leads nor competes for the lease.
-    pub fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         if self.in_flight.take().is_some() {
             // The outcome of the request in flight will not be reported.
-            self.look_before_writing();
+            self.read_before_write();
         }
         self.renewed_at = None;
         self.next_try = Duration::ZERO;
@@ -249,68 +249,68 @@ impl Elector {
     /// Handles an absent lease. A replica may have acquired the lease just before its deletion, so every
     /// replica that had observed the lease waits a full lease duration, except the leader. The last observed
     /// content does not count: the holder may have changed since.
-    fn see_nothing(&mut self, now: Moment) -> Option<Action> {
+    fn observe_absence(&mut self, now: Moment) -> Option<ElectorAction> {
         if self.phase == Phase::Releasing {
             self.phase = Phase::Done;
             return None;
         }
-        if let Some(seen) = &mut self.seen {
-            if seen.is_there {
-                (seen.is_there, seen.since) = (false, now.at);
+        if let Some(last) = &mut self.last {
+            if last.exists {
+                (last.exists, last.since) = (false, now.at);
             }
-            seen.is_current = true;
+            last.is_current = true;
         }
-        let may_create = self.is_leader(now.at)
-            || self.seen.as_ref().is_none_or(|seen| self.has_stood_still(seen, now.at));
+        let may_create =
+            self.is_leader(now.at) || self.last.as_ref().is_none_or(|last| self.has_expired(last, now.at));
         if !may_create {
             return None;
         }
         let nothing = LeaseRecord::default();
-        let last = self.seen.as_ref().map_or(&nothing, |seen| &seen.observed.record);
-        let mut record = last.held_by(&self.identity, &self.timing, now.date);
-        if self.seen.is_none() {
+        let current = self.last.as_ref().map_or(&nothing, |last| &last.lease.record);
+        let mut record = current.held_by(&self.identity, &self.timing, now.date);
+        if self.last.is_none() {
             record.transitions = 0;
         }
         self.may_hold = true;
         self.in_flight = Some(Request::Create { sent_at: now.at });
-        Some(Action::Create(record))
+        Some(ElectorAction::Create(record))
     }
 
-    /// Returns whether the lease may be written: this replica holds it, it is free, or it has been unchanged
-    /// for the duration that its writer requested.
-    fn may_write(&self, seen: &Seen, now: Duration) -> bool {
-        let record = &seen.observed.record;
-        record.holder == self.identity || record.is_free() || self.has_stood_still(seen, now)
+    /// Returns whether this replica may write the lease: because it holds the lease, the lease is free, or the lease has
+    /// been unchanged for the duration that its writer requested.
+    fn may_write(&self, last: &Observation, now: Duration) -> bool {
+        let record = &last.lease.record;
+        record.holder == self.identity || record.is_free() || self.has_expired(last, now)
     }
 
-    fn has_stood_still(&self, seen: &Seen, now: Duration) -> bool {
-        let patience = seen.observed.record.lease_duration.max(self.timing.lease_duration());
-        now.saturating_sub(seen.since) >= patience
+    fn has_expired(&self, last: &Observation, now: Duration) -> bool {
+        let duration = last.lease.record.lease_duration.max(self.timing.lease_duration());
+        now.saturating_sub(last.since) >= duration
     }
 
     /// Records an observation of the lease. Expiry is measured from the first observation of this content; a
     /// change of other fields, which changes the resourceVersion, does not count as a renewal.
-    fn see(&mut self, observed: Observed, now: Duration) {
-        let since = match &self.seen {
-            Some(seen) if seen.is_there && seen.says_the_same_as(&observed) => seen.since,
+    fn observe(&mut self, lease: ObservedLease, now: Duration) {
+        let since = match &self.last {
+            Some(last) if last.exists && last.has_same_content(&lease) => last.since,
             _ => now,
         };
-        self.seen = Some(Seen { observed, since, is_there: true, is_current: true });
+        self.last = Some(Observation { lease, since, exists: true, is_current: true });
     }
 
-    fn read(&mut self) -> Action {
+    fn read(&mut self) -> ElectorAction {
         self.in_flight = Some(Request::Read);
-        Action::Read
+        ElectorAction::Read
     }
 
     /// Marks the observed resourceVersion as stale, so that a read precedes the next write.
-    fn look_before_writing(&mut self) {
-        if let Some(seen) = &mut self.seen {
-            seen.is_current = false;
+    fn read_before_write(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.is_current = false;
         }
     }
 
-    fn step_down_if_late(&mut self, now: Duration) {
+    fn step_down_if_expired(&mut self, now: Duration) {
         if self.leads_until().is_some_and(|end| now >= end) {
             self.renewed_at = None;
         }
@@ -318,8 +318,11 @@ impl Elector {
 
     /// Returns the wait until the next attempt: the retry period for the leader; slightly less, with jitter,
     /// for the other replicas.
-    fn pause(&mut self) -> Duration {
+    fn retry_delay(&mut self) -> Duration {
         let period = self.timing.retry_period();
         if self.renewed_at.is_some() { period } else { period.mul_f64(0.75 + self.random.f64() / 4.0) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,9 @@ use super::Leadership;
 
 /// A write was rejected before sending, because this replica does not lead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not sent: this replica ({identity}) does not hold the lease {lease}")]
+#[error(
+    "write rejected: replica {identity} does not hold the lease {lease}; stop work when leadership is lost"
+)]
 #[non_exhaustive]
 pub struct NotLeading {
     /// The name of the lease.

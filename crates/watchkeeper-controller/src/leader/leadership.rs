@@ -10,7 +10,7 @@ use crate::time::Time;
 
 /// The state that an elector publishes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ElectionState {
     pub(super) leads_until: Option<Duration>,
     pub(super) holder: String,
     pub(super) term: u32,
@@ -27,12 +27,12 @@ pub(super) struct State {
 pub struct Leadership {
     name: Arc<str>,
     identity: Arc<str>,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<ElectionState>,
     time: Time,
 }
 
 impl Leadership {
-    pub(super) fn new(name: &str, identity: &str, state: watch::Receiver<State>, time: Time) -> Self {
+    pub(super) fn new(name: &str, identity: &str, state: watch::Receiver<ElectionState>, time: Time) -> Self {
         Self { name: name.into(), identity: identity.into(), state, time }
     }
 

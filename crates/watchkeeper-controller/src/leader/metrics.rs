@@ -6,6 +6,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::metrics::register;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeaseLabel {
     name: String,
@@ -23,7 +25,7 @@ pub struct LeaderMetrics {
 
 /// The metrics of one lease.
 #[derive(Debug, Clone)]
-pub(super) struct OneLease {
+pub(super) struct LeaseSeries {
     pub(super) master_status: Gauge,
     pub(super) slow_path: Counter,
 }
@@ -31,23 +33,25 @@ pub(super) struct OneLease {
 impl LeaderMetrics {
     /// Registers the metrics. Call this once per registry.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "leader_election_master_status",
-            "Whether this replica leads (1) or is on standby (0)",
-            metrics.master_status.clone(),
-        );
-        registry.register(
-            "leader_election_slowpath",
-            "Renewals that had to read the lease again",
-            metrics.slow_path.clone(),
-        );
-        metrics
+        Self {
+            master_status: register(
+                registry,
+                "leader_election_master_status",
+                "Whether this replica leads (1) or is on standby (0)",
+                Family::default(),
+            ),
+            slow_path: register(
+                registry,
+                "leader_election_slowpath",
+                "Renewals that had to read the lease again",
+                Family::default(),
+            ),
+        }
     }
 
-    pub(super) fn lease(&self, name: &str) -> OneLease {
+    pub(super) fn lease(&self, name: &str) -> LeaseSeries {
         let label = LeaseLabel { name: name.to_owned() };
-        OneLease {
+        LeaseSeries {
             master_status: self.master_status.get_or_create_owned(&label),
             slow_path: self.slow_path.get_or_create_owned(&label),
         }

@@ -24,8 +24,8 @@
 //! suspension can arrive late. [`Leadership::term`] numbers the terms, so that writes of an earlier term can
 //! be recognized.
 //!
-//! [`Elector`] is the state machine: time and request outcomes in, requests and waits out. [`LeaderElector`]
-//! runs it against the API server, and [`Leadership`] publishes its state.
+//! [`LeaderElector`] takes part in the election, and [`Leadership`] reports its state. The decisions are made by a state
+//! machine, the file `elector.rs`: time and request outcomes in, requests and waits out.
 //!
 //! ```
 //! use tokio_util::sync::CancellationToken;
@@ -39,9 +39,9 @@
 //! let stop = CancellationToken::new();
 //! let work = |term: watchkeeper_controller::leader::Term| async move {
 //!     // Works until `term.stop` is cancelled: by `stop`, or because the lease was lost.
-//!     println!("leading for the {}. time", term.number);
+//!     println!("leading in term {}", term.number);
 //! };
-//! elector.lead(stop, work).await // the lease is let go when the work has ended
+//! elector.lead(stop, work).await // the lease is released when the work has ended
 //! # }
 //! ```
 
@@ -57,9 +57,7 @@ mod timing;
 pub use driver::{LeadError, LeaderElector, Term};
 pub use election::LeaderElection;
 pub(crate) use election::host_name;
-pub use elector::{Action, Elector, Observed, Outcome};
 pub use fence::NotLeading;
 pub use leadership::Leadership;
 pub use metrics::LeaderMetrics;
-pub use record::LeaseRecord;
 pub use timing::{Timing, TimingError};

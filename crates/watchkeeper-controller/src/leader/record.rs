@@ -12,22 +12,22 @@ use super::Timing;
 /// The timestamps come from the writer's wall clock. They are compared only for equality, to detect a write;
 /// no decision depends on their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LeaseRecord {
+pub(super) struct LeaseRecord {
     /// The holder; empty if the lease was released.
-    pub holder: String,
+    pub(super) holder: String,
     /// The time that other replicas wait before they acquire the lease.
-    pub lease_duration: Duration,
+    pub(super) lease_duration: Duration,
     /// The number of changes of holder, which is also the term number.
-    pub transitions: u32,
+    pub(super) transitions: u32,
     /// The time at which the holder acquired the lease.
-    pub acquired: Option<Timestamp>,
+    pub(super) acquired: Option<Timestamp>,
     /// The time at which the holder last wrote the lease. Consecutive writes have different timestamps.
-    pub renewed: Option<Timestamp>,
+    pub(super) renewed: Option<Timestamp>,
 }
 
 impl LeaseRecord {
     /// Returns whether the lease has no holder.
-    pub fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.holder.is_empty()
     }
 
@@ -69,7 +69,7 @@ impl LeaseRecord {
     }
 
     /// Parses the spec of a lease. Invalid values count as absent.
-    pub(super) fn of(spec: Option<&LeaseSpec>) -> Self {
+    pub(super) fn parse(spec: Option<&LeaseSpec>) -> Self {
         let Some(spec) = spec else { return Self::default() };
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         Self {
@@ -105,22 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_what_was_written_to_a_lease() {
+    fn a_record_that_is_written_to_a_lease_is_read_back_unchanged() {
         let written =
             LeaseRecord::default().held_by("a", &Timing::default(), date("2026-01-02T03:04:05.123456789Z"));
         let mut spec = LeaseSpec { strategy: Some("OldestEmulationVersion".into()), ..LeaseSpec::default() };
         written.write_to(&mut spec);
-        assert_eq!(LeaseRecord::of(Some(&spec)), written);
-        assert_eq!(spec.strategy.as_deref(), Some("OldestEmulationVersion"), "what is not ours stays");
-        assert_eq!(
-            written.renewed,
-            Some(date("2026-01-02T03:04:05.123456Z")),
-            "in microseconds, as it will be read"
-        );
+        assert_eq!(LeaseRecord::parse(Some(&spec)), written);
+        assert_eq!(spec.strategy.as_deref(), Some("OldestEmulationVersion"), "other fields are preserved");
+        assert_eq!(written.renewed, Some(date("2026-01-02T03:04:05.123456Z")), "in the precision of a lease");
     }
 
     #[test]
-    fn a_renewal_changes_the_lease_though_the_wall_clock_stands_still() {
+    fn a_renewal_changes_the_lease_although_the_wall_clock_stands_still() {
         let now = date("2026-01-02T03:04:05Z");
         let first = LeaseRecord::default().held_by("a", &Timing::default(), now);
         let second = first.held_by("a", &Timing::default(), now);
@@ -129,20 +125,20 @@ mod tests {
         assert_eq!(
             (second.acquired, second.transitions),
             (first.acquired, first.transitions),
-            "but it is the same leadership"
+            "the term is the same"
         );
         let other = second.held_by("b", &Timing::default(), now);
         assert_eq!((other.transitions, other.acquired), (second.transitions + 1, Some(now)));
     }
 
     #[test]
-    fn a_lease_of_nonsense_is_nobodys() {
+    fn invalid_values_in_a_lease_count_as_absent() {
         let spec = LeaseSpec {
             lease_duration_seconds: Some(-5),
             lease_transitions: Some(-1),
             ..LeaseSpec::default()
         };
-        assert_eq!(LeaseRecord::of(Some(&spec)), LeaseRecord::default());
-        assert!(LeaseRecord::of(None).is_free());
+        assert_eq!(LeaseRecord::parse(Some(&spec)), LeaseRecord::default());
+        assert!(LeaseRecord::parse(None).is_free());
     }
 }

@@ -17,7 +17,9 @@ pub struct Timing {
 #[non_exhaustive]
 pub enum TimingError {
     /// The holder would still work when other replicas may acquire the lease.
-    #[error("lease duration {lease_duration:?} must be longer than renew deadline {renew_deadline:?}")]
+    #[error(
+        "leader election timing: lease duration {lease_duration:?} must be longer than renew deadline {renew_deadline:?}"
+    )]
     LeaseNotLongerThanDeadline {
         /// The time that other replicas wait.
         lease_duration: Duration,
@@ -25,7 +27,9 @@ pub enum TimingError {
         renew_deadline: Duration,
     },
     /// The holder would have no time for a second attempt.
-    #[error("renew deadline {renew_deadline:?} must be more than 1.2 times retry period {retry_period:?}")]
+    #[error(
+        "leader election timing: renew deadline {renew_deadline:?} must be longer than 1.2 times the retry period {retry_period:?}"
+    )]
     DeadlineTooCloseToRetry {
         /// The time that a holder continues without a renewal.
         renew_deadline: Duration,
@@ -33,7 +37,9 @@ pub enum TimingError {
         retry_period: Duration,
     },
     /// The lease duration is under one second, or the retry period is zero.
-    #[error("lease duration must be at least one second, and retry period must be longer than zero")]
+    #[error(
+        "leader election timing: lease duration must be at least one second, and retry period must be longer than zero"
+    )]
     TooShort,
 }
 
@@ -88,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_that_cannot_work_together_are_refused() {
+    fn durations_that_cannot_be_combined_are_rejected() {
         let seconds = Duration::from_secs;
         assert_eq!(Timing::new(seconds(15), seconds(10), seconds(2)), Ok(Timing::default()));
         assert!(matches!(

@@ -12,16 +12,14 @@ use crate::{
     events::{self, EventMetrics, EventOptions},
     http::Checks,
     leader::{LeaderElection, LeaderElector, LeaderMetrics},
-    metrics::ControllerMetrics,
+    metrics::{ControllerMetrics, RestMetrics, register_process_metrics},
     options::ManagerOptions,
-    process_metrics,
-    rest_metrics::RestMetrics,
     time::Time,
 };
 
-/// A builder of a [`Manager`].
+/// A builder of a [`Manager`], with default options, without leader election and with an empty registry.
 #[derive(Debug)]
-#[must_use = "there is no manager until it is built"]
+#[must_use = "a builder has no effect until the manager is built"]
 pub struct ManagerBuilder {
     client: Client,
     options: ManagerOptions,
@@ -80,7 +78,7 @@ impl ManagerBuilder {
     /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn build(self) -> Manager {
         let Self { client, options, election, events, time, mut registry } = self;
-        process_metrics::register(&mut registry);
+        register_process_metrics(&mut registry);
         let metrics = ControllerMetrics::register(&mut registry);
         let leader_metrics = LeaderMetrics::register(&mut registry);
         let event_metrics = EventMetrics::register(&mut registry);

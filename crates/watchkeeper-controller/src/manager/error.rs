@@ -2,9 +2,8 @@
 
 use std::{io, time::Duration};
 
-use crate::{
-    http::EndpointError, leader::LeadError, metrics::DuplicateName, rbac::AccessError, runnable::RunError,
-};
+use super::RunError;
+use crate::{http::EndpointError, leader::LeadError, metrics::DuplicateName, rbac::AccessError};
 
 /// The reason that a manager ended early, or did not shut down cleanly.
 ///

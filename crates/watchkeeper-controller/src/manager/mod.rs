@@ -43,8 +43,10 @@
 
 mod builder;
 mod error;
-mod group;
 mod run;
+mod runnable;
+mod signals;
+mod task_group;
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -56,16 +58,16 @@ use watchkeeper_informer::SharedInformerFactory;
 
 pub use builder::ManagerBuilder;
 pub use error::{ManagerError, Signal};
+pub use runnable::{RunError, Runnable};
+pub(crate) use signals::TerminationSignals;
 
 use crate::{
-    access::Access,
     events::{EventWriter, Recorder},
     http::{CheckResult, Checks},
     leader::{LeaderElector, Leadership},
     metrics::{ControllerMetrics, DuplicateName},
     options::ManagerOptions,
-    runnable::Runnable,
-    signals::Signals,
+    rbac::Access,
     time::Time,
 };
 
@@ -161,7 +163,7 @@ impl Manager {
     /// # Errors
     /// Returns [`ManagerError::DuplicateName`] if a runnable of the same name has been added, or if a controller of the same name
     /// reports to the same metrics registry.
-    #[doc(alias = "NewControllerManagedBy")]
+    #[doc(alias = "Add")]
     pub fn add(&mut self, mut runnable: impl Runnable) -> Result<&mut Self, ManagerError> {
         if self.runnables.iter().any(|added| added.name() == runnable.name()) {
             return Err(DuplicateName::new(runnable.name()).into());
@@ -172,6 +174,7 @@ impl Manager {
     }
 
     /// Returns the client for controllers. Its requests are counted and, if configured, fenced by leadership.
+    #[doc(alias = "GetClient")]
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -181,11 +184,13 @@ impl Manager {
     /// The manager starts all informers that were requested before it runs, including those that no
     /// controller uses, and shuts the factory down when it ends. Start an informer that is requested later
     /// with [`start`](SharedInformerFactory::start).
+    #[doc(alias = "GetCache")]
     pub fn factory(&self) -> &SharedInformerFactory {
         &self.factory
     }
 
     /// Returns the leadership handle, or `None` without leader election.
+    #[doc(alias = "Elected")]
     pub fn leadership(&self) -> Option<Leadership> {
         self.leadership.clone()
     }
@@ -255,8 +260,10 @@ impl Manager {
     /// # Errors
     /// Returns a [`ManagerError`] if startup or a runnable fails, if the lease is lost, or if a runnable does
     /// not end in time.
+    #[doc(alias = "Start")]
+    #[doc(alias = "SetupSignalHandler")]
     pub async fn run(self) -> Result<(), ManagerError> {
-        let mut signals = Signals::listen().map_err(ManagerError::Signals)?;
+        let mut signals = TerminationSignals::listen().map_err(ManagerError::Signals)?;
         let stop = CancellationToken::new();
         let mut running = Box::pin(self.run_until(stop.clone()));
         let signal = tokio::select! {

@@ -14,14 +14,12 @@ use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_informer::SharedInformerFactory;
 
-use super::{Endpoints, Manager, ManagerError, group::Group};
+use super::{Endpoints, Manager, ManagerError, Runnable, task_group::TaskGroup};
 use crate::{
-    access::Access,
     http::{Endpoint, Pages, Served},
     leader::{LeadError, LeaderElector, Leadership},
     options::AccessCheck,
-    rbac::{self, AccessError},
-    runnable::Runnable,
+    rbac::{self, Access, AccessError},
     time::Time,
 };
 
@@ -29,15 +27,15 @@ use crate::{
 const EVENTS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The parts to stop, in stop order.
-struct Running {
-    leading: Group,
-    election: Election,
-    everywhere: Group,
+struct RunningManager {
+    leading: TaskGroup,
+    election: ElectionTask,
+    everywhere: TaskGroup,
     time: Time,
 }
 
 /// The participation in leader election.
-struct Election {
+struct ElectionTask {
     /// The elector before it is started.
     waiting: Option<LeaderElector>,
     task: JoinSet<(LeaderElector, Result<(), LeadError>)>,
@@ -70,13 +68,13 @@ impl Manager {
         let (writer, stop_writing) = (self.event_writer, writer_stop.clone());
         writing.spawn(async move { writer.run(stop_writing).await });
 
-        let mut running = Running {
-            leading: Group::new(),
-            election: Election::new(self.elector.take()),
-            everywhere: Group::new(),
+        let mut running = RunningManager {
+            leading: TaskGroup::new(),
+            election: ElectionTask::new(self.elector.take()),
+            everywhere: TaskGroup::new(),
             time: self.time.clone(),
         };
-        let work = Work {
+        let startup = Startup {
             factory: self.factory.clone(),
             runnables: self.runnables,
             prepared,
@@ -89,7 +87,7 @@ impl Manager {
             biased;
             () = stop.cancelled() => Ok(()),
             // Boxed because the future is large, and every caller that runs a manager contains it.
-            reason = Box::pin(work.run(&mut running)) => Err(reason),
+            reason = Box::pin(startup.run(&mut running)) => Err(reason),
         };
         if let Err(error) = &reason {
             tracing::error!(%error, "manager failed; stopping");
@@ -157,7 +155,7 @@ impl Manager {
 }
 
 /// The startup sequence and the work until a stop is requested.
-struct Work {
+struct Startup {
     factory: SharedInformerFactory,
     runnables: Vec<Arc<dyn Runnable>>,
     prepared: Vec<Arc<AtomicBool>>,
@@ -167,16 +165,16 @@ struct Work {
     access: Vec<Access>,
 }
 
-impl Work {
+impl Startup {
     /// Starts everything in order and waits for the first failure.
-    async fn run(self, running: &mut Running) -> ManagerError {
+    async fn run(self, running: &mut RunningManager) -> ManagerError {
         match self.start(running).await {
             Ok(()) => running.failed().await,
             Err(error) => error,
         }
     }
 
-    async fn start(self, running: &mut Running) -> Result<(), ManagerError> {
+    async fn start(self, running: &mut RunningManager) -> Result<(), ManagerError> {
         self.check_access().await?;
         // Includes informers that no runnable starts, such as those for the program's own handlers and
         // listers.
@@ -197,7 +195,7 @@ impl Work {
         if self.access_check == AccessCheck::Off || self.access.is_empty() {
             return Ok(());
         }
-        let error = match rbac::missing(&self.client, &self.access).await {
+        let error = match rbac::missing_access(&self.client, &self.access).await {
             Ok(missing) if missing.is_empty() => return Ok(()),
             Ok(missing) => AccessError::Missing { missing },
             Err(source) => AccessError::Review { source: Box::new(source) },
@@ -211,7 +209,7 @@ impl Work {
 
     /// Prepares all runnables concurrently, and runs those that need no leadership as soon as they are
     /// prepared.
-    async fn prepare(&self, running: &mut Running) -> Result<(), ManagerError> {
+    async fn prepare(&self, running: &mut RunningManager) -> Result<(), ManagerError> {
         let mut preparing = Vec::with_capacity(self.runnables.len());
         for (runnable, prepared) in self.runnables.iter().zip(&self.prepared) {
             let (done, is_done) = oneshot::channel::<()>();
@@ -252,7 +250,7 @@ impl Work {
     }
 }
 
-impl Running {
+impl RunningManager {
     /// Waits for the first failure of the election or a task.
     async fn failed(&mut self) -> ManagerError {
         tokio::select! {
@@ -287,7 +285,7 @@ impl Running {
     }
 }
 
-impl Election {
+impl ElectionTask {
     fn new(elector: Option<LeaderElector>) -> Self {
         Self {
             margin: elector.as_ref().map_or(Duration::MAX, LeaderElector::margin),
@@ -315,7 +313,7 @@ impl Election {
                 self.ended = Some(elector);
                 lost.into()
             }
-            Some(Err(error)) => Group::panicked("leader election", error),
+            Some(Err(error)) => TaskGroup::panicked("leader election", error),
             Some(Ok((elector, Ok(())))) => {
                 self.ended = Some(elector);
                 pending().await

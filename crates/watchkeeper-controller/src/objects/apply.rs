@@ -1,17 +1,22 @@
-//! Server-side apply that sends nothing when nothing would change.
+//! Server-side apply that skips requests without effect.
 //!
-//! Applying the same again does no harm, and costs a request each time a key is reconciled. An [`Applier`] knows what it applied last, and
-//! skips the request when two things hold:
+//! Applying an unchanged object again has no effect, but costs a request for each reconcile. An [`Applier`] remembers what it
+//! applied last, and skips the request if two conditions hold:
 //!
-//! - what is to be applied is what this process applied to this very object last, so no field is to be taken away;
-//! - the object in the cache is the version that apply made, or has every field that is to be applied, so nobody has changed one.
+//! - the object to apply equals the one that this process applied last, so no field has to be removed;
+//! - the cached object has the version that the last apply created, or contains every field to apply with the same value,
+//!   so no other client has changed one.
 //!
-//! What this does not see: somebody who takes a field from this manager without changing its value, which is found when the value
-//! changes; and another process that applies other fields under the same manager's name. After a start, each object is applied once.
-//! When the server writes a value differently from how it is applied (`1000m` as `1`) the second rule rests on the version alone, and a change of anything
-//! else about the object sends the apply again.
+//! # Limitations
 //!
-//! An apply that was sent and changed nothing is told apart by the version it came back with ([`Applied::Unchanged`]).
+//! - Another manager can take over the ownership of a field without changing its value. The applier does not detect this
+//!   until the value changes.
+//! - Two processes that apply different fields under the same manager name are not supported.
+//! - After a start, each object is applied once.
+//! - If the server normalizes a value (`1000m` to `1`), the second condition depends on the version alone, and any other
+//!   change of the object causes a request.
+//!
+//! A request that changed nothing is recognized by the version in the response ([`Applied::Unchanged`]).
 
 use std::{
     collections::BTreeMap,
@@ -27,58 +32,61 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use watchkeeper_client::rest::ToResourceClient;
 
-/// Objects an applier remembers, unless said otherwise. Some 200 bytes each.
-const REMEMBERED: usize = 10_000;
+/// The default number of objects that an applier remembers, at about 200 bytes each.
+const DEFAULT_CAPACITY: usize = 10_000;
 
-/// What became of an apply.
+/// The effect of an apply.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Applied<K> {
-    /// Nothing was sent: the object is as it should be.
+    /// The request was skipped, because the object is as wanted.
     Skipped,
-    /// The server had nothing to change.
+    /// The request changed nothing. Contains the object.
     Unchanged(K),
-    /// The object is another now, or new.
+    /// The request changed or created the object. Contains the new state.
     Changed(K),
 }
 
-/// Why something was not applied.
+/// A failure of [`Applier::apply`] or [`Applier::apply_status`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
     /// The object has no name.
-    #[error("an object that is applied has a name")]
+    #[error("apply an object without a name; set metadata.name")]
     NoName,
-    /// The object cannot be written as JSON.
-    #[error("{name} cannot be written as JSON: {source}")]
+    /// The object cannot be serialized as JSON.
+    #[error("apply {name}: cannot serialize the object as JSON: {source}")]
     Encode {
         /// The name of the object.
         name: String,
-        /// Why.
+        /// The serialization error.
         #[source]
         source: serde_json::Error,
     },
-    /// The server did not do it.
-    #[error("{name} could not be applied: {source}")]
+    /// The request failed.
+    #[error("apply {name}: {source}")]
     Server {
         /// The name of the object.
         name: String,
-        /// Why.
+        /// The error of the request.
         #[source]
         source: Box<watchkeeper_client::Error>,
     },
 }
 
-/// Applies objects for one field manager. Share one; it remembers what it applied.
+/// A client-side cache for server-side apply by one field manager. Share one applier between all reconciles of a controller.
+///
+/// A skipped request leaves the object as wanted, within the [limitations](self#limitations) of the module. Memory is bounded:
+/// the applier remembers the [most recently used](Self::capacity) objects.
 #[derive(Debug)]
 pub struct Applier {
     params: PatchParams,
-    memory: Mutex<Memory>,
+    applied: Mutex<AppliedObjects>,
 }
 
 #[derive(Debug)]
-struct Memory {
-    objects: BTreeMap<String, Remembered>,
+struct AppliedObjects {
+    objects: BTreeMap<String, AppliedState>,
     /// The names in the order of their last use.
     by_use: BTreeMap<u64, String>,
     next_use: u64,
@@ -86,7 +94,7 @@ struct Memory {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Remembered {
+struct AppliedState {
     digest: [u64; 2],
     uid: Option<String>,
     resource_version: Option<String>,
@@ -94,39 +102,45 @@ struct Remembered {
 }
 
 impl Applier {
-    /// An applier for a field manager: the name of the controller, the same in every version of it. It takes fields from other managers, as
-    /// controllers should; see [`yielding`](Self::yielding).
+    /// Creates an applier for a field manager, usually the name of the controller, which must not change between versions. The
+    /// applier takes over fields from other managers, as is recommended for controllers; see
+    /// [`without_force`](Self::without_force).
     pub fn new(field_manager: impl Into<String>) -> Self {
         let params =
             PatchParams { field_manager: Some(field_manager.into()), force: true, ..PatchParams::default() };
-        let memory =
-            Memory { objects: BTreeMap::new(), by_use: BTreeMap::new(), next_use: 0, capacity: REMEMBERED };
-        Self { params, memory: Mutex::new(memory) }
+        let applied = AppliedObjects {
+            objects: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            next_use: 0,
+            capacity: DEFAULT_CAPACITY,
+        };
+        Self { params, applied: Mutex::new(applied) }
     }
 
-    /// A field that another manager has is a conflict, instead of being taken.
+    /// Makes a field that another manager owns a conflict, instead of taking over the field.
     #[must_use]
-    pub fn yielding(mut self) -> Self {
+    pub fn without_force(mut self) -> Self {
         self.params.force = false;
         self
     }
 
-    /// Remembers so many objects, those used last; 10,000 unless said otherwise. One that was forgotten is applied once more.
+    /// Sets the number of objects that the applier remembers. Defaults to 10,000. At the limit, the least recently used object
+    /// is removed, and is applied once more when needed.
     #[must_use]
-    pub fn remembering(self, objects: usize) -> Self {
-        self.memory.lock().capacity = objects;
+    pub fn capacity(self, objects: usize) -> Self {
+        self.applied.lock().capacity = objects;
         self
     }
 
-    /// Applies an object: the fields that are set in it get the values they have there. `cached` is the object as read from a cache; without
-    /// it the request is always sent.
+    /// Applies `object`: sets the fields that `object` contains, and removes fields that an earlier apply contained. `cached` is
+    /// the current object from a cache; without it, the request is always sent.
     ///
     /// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
     /// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api). The first two apply in the
     /// namespace that `object` carries.
     ///
     /// # Errors
-    /// When the object has no name or cannot be encoded, and when the request fails. See [`ApplyError`].
+    /// Returns an [`ApplyError`] if the object has no name or cannot be serialized, or if the request fails.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -149,10 +163,10 @@ impl Applier {
         self.send(resource, None, object, cached).await
     }
 
-    /// Applies the status of an object that exists; see [`apply`](Self::apply).
+    /// Applies the status of an existing object, as [`apply`](Self::apply) does for the object.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// Returns the same errors as [`apply`](Self::apply).
     pub async fn apply_status<K>(
         &self,
         resource: &impl ToResourceClient<K>,
@@ -189,7 +203,7 @@ impl Applier {
         let path = resource.path().map_err(|reason| failed(reason.into()))?;
         let key = format!("{path} {name} {}", subresource.unwrap_or_default());
         if let Some(cached) = cached
-            && let Some(last) = self.memory.lock().recall(&key)
+            && let Some(last) = self.applied.lock().recall(&key)
             && (last.digest, &last.uid) == (digest, &cached.meta().uid)
         {
             let is_untouched =
@@ -209,13 +223,13 @@ impl Applier {
         let is_same = cached.is_some_and(|cached| {
             (&cached.meta().uid, &cached.meta().resource_version) == (&uid, &resource_version)
         });
-        self.memory.lock().remember(key, digest, uid, resource_version);
+        self.applied.lock().remember(key, digest, uid, resource_version);
         Ok(if is_same { Applied::Unchanged(applied) } else { Applied::Changed(applied) })
     }
 }
 
-impl Memory {
-    fn recall(&mut self, key: &str) -> Option<Remembered> {
+impl AppliedObjects {
+    fn recall(&mut self, key: &str) -> Option<AppliedState> {
         let now = self.next_use;
         let remembered = self.objects.get_mut(key)?;
         self.by_use.remove(&remembered.last_use);
@@ -234,7 +248,7 @@ impl Memory {
     ) {
         let last_use = self.next_use;
         self.next_use += 1;
-        let remembered = Remembered { digest, uid, resource_version, last_use };
+        let remembered = AppliedState { digest, uid, resource_version, last_use };
         if let Some(last) = self.objects.insert(key.clone(), remembered) {
             self.by_use.remove(&last.last_use);
         }
@@ -246,29 +260,25 @@ impl Memory {
     }
 }
 
-/// Every field of `wanted` is in `there`, with the same value. Lists are the same when they are as long and each element is contained in
-/// its counterpart: elements may have been given defaults, and lists that others add to are sent.
-fn is_contained(wanted: &Value, there: &Value) -> bool {
-    match (wanted, there) {
-        (Value::Object(wanted), Value::Object(there)) => {
-            wanted.iter().all(|(key, value)| match there.get(key) {
-                Some(there) => is_contained(value, there),
-                None => is_nothing(value),
+/// Returns whether every field of `wanted` is in `actual` with the same value. Lists must have the same length, and each
+/// element must be contained in its counterpart, because the server may have added defaults to it.
+fn is_contained(wanted: &Value, actual: &Value) -> bool {
+    match (wanted, actual) {
+        (Value::Object(wanted), Value::Object(actual)) => {
+            wanted.iter().all(|(key, value)| match actual.get(key) {
+                Some(actual) => is_contained(value, actual),
+                None => value.is_null(),
             })
         }
-        (Value::Array(wanted), Value::Array(there)) => {
-            wanted.len() == there.len()
-                && wanted.iter().zip(there).all(|(wanted, there)| is_contained(wanted, there))
+        (Value::Array(wanted), Value::Array(actual)) => {
+            wanted.len() == actual.len()
+                && wanted.iter().zip(actual).all(|(wanted, actual)| is_contained(wanted, actual))
         }
-        (wanted, there) => wanted == there || (is_nothing(wanted) && is_nothing(there)),
+        (wanted, actual) => wanted == actual || (wanted.is_null() && actual.is_null()),
     }
 }
 
-fn is_nothing(value: &Value) -> bool {
-    value.is_null()
-}
-
-/// 128 bits of a value, the same in every process: members are sorted.
+/// Returns a 128-bit digest of a value. The members of objects are sorted, so their order does not matter.
 fn digest(value: &Value) -> [u64; 2] {
     let text = value.to_string();
     [1_u8, 2].map(|salt| {
@@ -285,12 +295,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_may_be_there_among_other_things() {
-        let there = json!({"a": 1, "b": {"c": [{"name": "x", "default": true}], "d": "e"}, "f": null});
+    fn a_value_is_contained_in_one_with_additional_fields() {
+        let actual = json!({"a": 1, "b": {"c": [{"name": "x", "default": true}], "d": "e"}, "f": null});
         for wanted in
             [json!({}), json!({"a": 1}), json!({"b": {"c": [{"name": "x"}]}}), json!({"f": null, "g": null})]
         {
-            assert!(is_contained(&wanted, &there), "{wanted}");
+            assert!(is_contained(&wanted, &actual), "{wanted}");
         }
         for wanted in [
             json!({"a": 2}),
@@ -301,20 +311,22 @@ mod tests {
             json!({"b": {"c": [{"name": "x"}, {"name": "y"}]}}),
             json!({"b": null}),
         ] {
-            assert!(!is_contained(&wanted, &there), "{wanted}");
+            assert!(!is_contained(&wanted, &actual), "{wanted}");
         }
     }
 
     #[test]
-    fn the_object_used_longest_ago_is_forgotten_first() {
-        let mut memory =
-            Memory { objects: BTreeMap::new(), by_use: BTreeMap::new(), next_use: 0, capacity: 2 };
+    fn the_least_recently_used_object_is_evicted_first() {
+        let mut applied =
+            AppliedObjects { objects: BTreeMap::new(), by_use: BTreeMap::new(), next_use: 0, capacity: 2 };
         for key in ["a", "b"] {
-            memory.remember(key.to_owned(), [0, 0], None, None);
+            applied.remember(key.to_owned(), [0, 0], None, None);
         }
-        assert!(memory.recall("a").is_some());
-        memory.remember("c".to_owned(), [0, 0], None, None);
-        assert!(memory.recall("b").is_none() && memory.recall("a").is_some() && memory.recall("c").is_some());
-        assert_eq!((memory.objects.len(), memory.by_use.len()), (2, 2));
+        assert!(applied.recall("a").is_some());
+        applied.remember("c".to_owned(), [0, 0], None, None);
+        assert!(
+            applied.recall("b").is_none() && applied.recall("a").is_some() && applied.recall("c").is_some()
+        );
+        assert_eq!((applied.objects.len(), applied.by_use.len()), (2, 2));
     }
 }

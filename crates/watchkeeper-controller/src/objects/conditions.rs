@@ -1,16 +1,16 @@
-//! Conditions of a status, that do not flap.
+//! Conditions of a status.
 //!
-//! `lastTransitionTime` moves when the status of a condition changes and at no other time, and setting what is there already changes nothing: so
-//! a reconciler can set its conditions every time, and write the status only when [`set`] said that it changed.
+//! [`set`] changes `lastTransitionTime` only if the status of the condition changes, and reports whether anything changed. A
+//! reconciler can therefore set its conditions every time, and write the status only if [`set`] returned true.
 //!
 //! ```
-//! use watchkeeper_controller::objects::conditions::{self, NewCondition, Status};
+//! use watchkeeper_controller::objects::conditions::{self, ConditionStatus, NewCondition};
 //!
 //! let mut conditions = Vec::new();
-//! let ready = NewCondition::new("Ready", Status::True, "Available").message("3 of 3").observed_generation(7);
+//! let ready = NewCondition::new("Ready", ConditionStatus::True, "Available").message("3 of 3").observed_generation(7);
 //! let now = "2026-01-02T03:04:05Z".parse()?;
 //! assert!(conditions::set(&mut conditions, &ready, now));
-//! assert!(!conditions::set(&mut conditions, &ready, "2026-01-02T04:00:00Z".parse()?), "as it was");
+//! assert!(!conditions::set(&mut conditions, &ready, "2026-01-02T04:00:00Z".parse()?), "unchanged");
 //! assert!(conditions::is_true(&conditions, "Ready"));
 //! # Ok::<(), jiff::Error>(())
 //! ```
@@ -20,20 +20,20 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Whether something is so.
+/// The status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Status {
-    /// It is.
+pub enum ConditionStatus {
+    /// The condition holds.
     True,
-    /// It is not.
+    /// The condition does not hold.
     False,
-    /// Nobody knows.
+    /// The status of the condition cannot be determined.
     Unknown,
 }
 
-impl Status {
-    /// Its name in an object.
+impl ConditionStatus {
+    /// Returns the name of the status in the API: `True`, `False` or `Unknown`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -43,32 +43,36 @@ impl Status {
     }
 }
 
-impl From<bool> for Status {
-    fn from(is_so: bool) -> Self {
-        if is_so { Self::True } else { Self::False }
+impl From<bool> for ConditionStatus {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for ConditionStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// A condition as it is now.
+/// A condition to [`set`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "it does nothing until it is set"]
+#[must_use = "a condition has no effect until it is set"]
 pub struct NewCondition {
     kind: String,
-    status: Status,
+    status: ConditionStatus,
     reason: String,
     message: String,
     observed_generation: Option<i64>,
 }
 
 impl NewCondition {
-    /// A condition of a type, which is so or not for a reason: one word, in upper camel case, that servers ask for.
-    pub fn new(kind: impl Into<String>, status: impl Into<Status>, reason: impl Into<String>) -> Self {
+    /// Creates a condition of type `kind`. `reason` is a word in upper camel case, which API servers require.
+    pub fn new(
+        kind: impl Into<String>,
+        status: impl Into<ConditionStatus>,
+        reason: impl Into<String>,
+    ) -> Self {
         Self {
             kind: kind.into(),
             status: status.into(),
@@ -78,26 +82,28 @@ impl NewCondition {
         }
     }
 
-    /// What people should read.
+    /// Sets the human-readable message.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// The `metadata.generation` of the object this was concluded from.
+    /// Sets the `metadata.generation` of the object from which the condition was derived.
     pub fn observed_generation(mut self, generation: impl Into<Option<i64>>) -> Self {
         self.observed_generation = generation.into();
         self
     }
 }
 
-/// Sets a condition, and answers whether anything changed. There is one of each type; the others stay, and so does their order.
+/// Sets a condition, and returns whether anything changed. A condition of the same type is replaced in place; the others are
+/// not changed.
 ///
-/// A condition that was concluded from an older generation than the one that is there changes nothing.
+/// A condition with an older observed generation than the existing one is ignored.
+#[doc(alias = "SetStatusCondition")]
 pub fn set(conditions: &mut Vec<Condition>, new: &NewCondition, now: Timestamp) -> bool {
-    // Dates of conditions have no fractions: what is set must be what will be read.
+    // The API stores whole seconds, so a fraction would be lost in the next read.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let Some(there) = conditions.iter_mut().find(|condition| condition.type_ == new.kind) else {
+    let Some(existing) = conditions.iter_mut().find(|condition| condition.type_ == new.kind) else {
         conditions.push(Condition {
             type_: new.kind.clone(),
             status: new.status.as_str().to_owned(),
@@ -108,37 +114,41 @@ pub fn set(conditions: &mut Vec<Condition>, new: &NewCondition, now: Timestamp) 
         });
         return true;
     };
-    if new.observed_generation.zip(there.observed_generation).is_some_and(|(new, there)| new < there) {
+    if new.observed_generation.zip(existing.observed_generation).is_some_and(|(new, existing)| new < existing)
+    {
         return false;
     }
-    let before = there.clone();
-    if there.status != new.status.as_str() {
-        new.status.as_str().clone_into(&mut there.status);
-        there.last_transition_time = Time(now);
+    let before = existing.clone();
+    if existing.status != new.status.as_str() {
+        new.status.as_str().clone_into(&mut existing.status);
+        existing.last_transition_time = Time(now);
     }
-    there.reason.clone_from(&new.reason);
-    there.message.clone_from(&new.message);
+    existing.reason.clone_from(&new.reason);
+    existing.message.clone_from(&new.message);
     if new.observed_generation.is_some() {
-        there.observed_generation = new.observed_generation;
+        existing.observed_generation = new.observed_generation;
     }
-    *there != before
+    *existing != before
 }
 
-/// The condition of a type.
+/// Returns the condition of type `kind`.
+#[doc(alias = "FindStatusCondition")]
 pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Takes a condition away, and answers whether it was there.
+/// Removes the condition of type `kind`, and returns whether it existed.
+#[doc(alias = "RemoveStatusCondition")]
 pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| condition.type_ != kind);
     conditions.len() != before
 }
 
-/// The condition of a type is there, and is so.
+/// Returns whether the condition of type `kind` exists with status `True`.
+#[doc(alias = "IsStatusConditionTrue")]
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
-    find(conditions, kind).is_some_and(|condition| condition.status == Status::True.as_str())
+    find(conditions, kind).is_some_and(|condition| condition.status == ConditionStatus::True.as_str())
 }
 
 #[cfg(test)]
@@ -152,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_the_transition_moves_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         assert!(set(&mut conditions, &NewCondition::new("Ready", false, "Waiting"), at(1)));
         assert!(set(&mut conditions, &NewCondition::new("Ready", false, "Failed").message("no"), at(2)));
@@ -160,7 +170,7 @@ mod tests {
         assert_eq!((conditions[0].reason.as_str(), conditions[0].message.as_str()), ("Failed", "no"));
         assert!(set(&mut conditions, &NewCondition::new("Ready", true, "Fine"), at(3)));
         assert_eq!(conditions[0].last_transition_time, Time(at(3)));
-        assert!(set(&mut conditions, &NewCondition::new("Other", Status::Unknown, "New"), at(4)));
+        assert!(set(&mut conditions, &NewCondition::new("Other", ConditionStatus::Unknown, "New"), at(4)));
         assert!(
             is_true(&conditions, "Ready") && !is_true(&conditions, "Other") && !is_true(&conditions, "No")
         );
@@ -169,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_concluded_from_an_older_generation_changes_nothing() {
+    fn a_condition_of_an_older_generation_is_ignored() {
         let mut conditions = Vec::new();
         set(&mut conditions, &NewCondition::new("Ready", true, "Fine").observed_generation(5), at(1));
         assert!(!set(
@@ -188,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_of_a_second_is_not_set_because_it_would_not_be_read() {
+    fn a_fraction_of_a_second_is_dropped_because_the_api_does_not_store_it() {
         let mut conditions = Vec::new();
         let now: Timestamp = "2026-01-02T03:04:05.9Z".parse().unwrap();
         set(&mut conditions, &NewCondition::new("Ready", true, "Fine"), now);
@@ -199,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn setting_twice_is_setting_once_and_types_stay_apart(
+        fn setting_a_condition_is_idempotent_and_does_not_change_other_types(
             steps in prop::collection::vec((0_u8..3, any::<bool>(), 0_u8..2, prop::option::of(0_i64..3)), 0..30),
         ) {
             let mut conditions = Vec::new();
@@ -213,7 +223,7 @@ mod tests {
                 prop_assert!(!set(&mut conditions, &new, at(second + 100)));
                 prop_assert_eq!(&conditions, &once);
                 for old in &before {
-                    let now = find(&conditions, &old.type_).expect("none is lost");
+                    let now = find(&conditions, &old.type_).expect("no condition is removed");
                     if now.type_ != new.kind {
                         prop_assert_eq!(now, old);
                     }

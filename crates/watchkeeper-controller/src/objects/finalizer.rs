@@ -6,7 +6,7 @@
 //! - the finalizer is added before the first apply;
 //! - the finalizer is removed only after the cleanup has succeeded;
 //! - finalizers of other controllers are not changed, also when they write at the same time;
-//! - nothing is done for an object that is being deleted and does not have the finalizer.
+//! - an object that is being deleted and does not have the finalizer is ignored.
 //!
 //! A cleanup can run more than once, and so can an apply: both must be idempotent.
 //!
@@ -31,13 +31,13 @@
 //!
 //! async fn apply(object: &ConfigMap) -> Result<Action, ReconcileError> {
 //! # drop(object);
-//!     // Create what the object describes.
+//!     // Create the objects that `object` describes.
 //!     Ok(Action::done())
 //! }
 //!
 //! async fn cleanup(object: &ConfigMap) -> Result<Action, ReconcileError> {
 //! # drop(object);
-//!     // Delete what was created for the object.
+//!     // Delete the objects that were created for `object`.
 //!     Ok(Action::done())
 //! }
 //! ```
@@ -69,9 +69,9 @@ use crate::ReconcileError;
 /// The task of a reconciler that is called by [`finalize`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<K> {
-    /// Bring the world to the state that the object describes. The object has the finalizer.
+    /// Make the actual state match the object. The object has the finalizer.
     Apply(Arc<K>),
-    /// Undo what was done for the object, which is being deleted.
+    /// Clean up after the object, which is being deleted.
     Cleanup(Arc<K>),
 }
 
@@ -170,7 +170,7 @@ struct Identity {
 /// [`Api`](kube_client::Api).
 ///
 /// # Errors
-/// When the finalizer cannot be added or removed, and when `reconcile` fails. See [`FinalizeError`].
+/// Returns a [`FinalizeError`] if the finalizer cannot be added or removed, or if `reconcile` fails.
 #[doc(alias = "AddFinalizer")]
 #[doc(alias = "RemoveFinalizer")]
 pub async fn finalize<K, A, E, F>(
@@ -245,7 +245,7 @@ fn not_added(finalizer: &str, object: String, error: watchkeeper_client::Error) 
     }
 }
 
-/// Whether the server rejected the finalizers as such, and not the object for another reason.
+/// Returns whether the server rejected the finalizers, and not the object for another reason.
 fn is_name_rejected(error: &watchkeeper_client::Error) -> bool {
     let Some(status) = error.status() else { return false };
     let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);

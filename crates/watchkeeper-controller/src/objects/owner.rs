@@ -1,7 +1,7 @@
-//! Which object belongs to which.
+//! Owner references.
 //!
-//! An object has at most one controller: the owner whose controller looks after it. The garbage collector removes it when all its owners
-//! are gone.
+//! An object has at most one controller, the owner that manages the object. The garbage collector deletes an object when all its
+//! owners are deleted.
 //!
 //! ```
 //! use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -18,13 +18,14 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_core::Resource;
 
-/// An object cannot become another's.
+/// The reason that an owner reference cannot be set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerError {
-    /// Another controller looks after it.
+    /// Another owner controls the object.
     #[error(
-        "{object} is controlled by {owner_kind} {owner_name}; delete it, or take that reference away, if it is to be another's"
+        "set controller of {object}: {owner_kind} {owner_name} already controls the object; delete the object, or remove that \
+         owner reference"
     )]
     AlreadyOwned {
         /// The name of the object.
@@ -36,33 +37,37 @@ pub enum OwnerError {
         /// The uid of its controller.
         owner_uid: String,
     },
-    /// The garbage collector looks for an owner in the object's own namespace, does not find it, and removes the object.
+    /// The owner is in another namespace. The garbage collector would search the object's namespace, not find the owner there, and
+    /// delete the object.
     #[error(
-        "{object} in {} cannot belong to {owner} in namespace {owner_namespace}: an owner is in the same namespace, or in none",
+        "set controller of {object} in {}: owner {owner} is in namespace {owner_namespace}; use an owner in the same namespace \
+         or a cluster-scoped one",
         namespace.as_deref().map_or_else(|| "no namespace".to_owned(), |namespace| format!("namespace {namespace}"))
     )]
     OtherNamespace {
         /// The name of the object.
         object: String,
-        /// Its namespace.
+        /// The namespace of the object.
         namespace: Option<String>,
         /// The name of the owner.
         owner: String,
         /// The namespace of the owner.
         owner_namespace: String,
     },
-    /// The owner has no name or no uid: it was not read from a server.
-    #[error("an owner has a name and a uid; this {kind} was not read from a server")]
+    /// The owner has no name or no uid, so it was not read from a server.
+    #[error(
+        "set controller: the owner of kind {kind} has no name or no uid; read it from a server or a cache"
+    )]
     NoIdentity {
         /// The kind of the owner.
         kind: String,
     },
 }
 
-/// The reference that makes `owner` the controller of an object. `None` if the owner was not read from a server.
+/// Returns the reference that makes `owner` the controller of an object, or `None` if the owner has no name or no uid.
 ///
-/// It also keeps an owner that is deleted in the foreground until the object is gone; to set it one must be allowed to update the owner's
-/// finalizers, where the server asks for that.
+/// The reference has `blockOwnerDeletion: true`: a foreground deletion of the owner waits until the object is deleted. Servers
+/// with the admission plugin `OwnerReferencesPermissionEnforcement` require permission to update the owner's finalizers.
 pub fn controller_reference<O>(owner: &O) -> Option<OwnerReference>
 where
     O: Resource,
@@ -73,10 +78,12 @@ where
         .map(|reference| OwnerReference { block_owner_deletion: Some(true), ..reference })
 }
 
-/// Makes `owner` the controller of `object`; other owners stay. Doing it again changes nothing, and answers false.
+/// Makes `owner` the controller of `object`, and returns whether anything changed. Other owners are kept.
 ///
 /// # Errors
-/// If another object is its controller, or the two cannot belong together. The object is then as it was.
+/// Returns an [`OwnerError`] if another owner controls the object, if the owner is in another namespace, or if the owner was not
+/// read from a server. The object is then unchanged.
+#[doc(alias = "SetControllerReference")]
 pub fn set_controller<O, K>(owner: &O, object: &mut K) -> Result<bool, OwnerError>
 where
     O: Resource,
@@ -108,14 +115,15 @@ where
     let references = object.meta_mut().owner_references.get_or_insert_default();
     match references.iter_mut().find(|other| other.uid == reference.uid) {
         Some(same) if *same == reference => return Ok(false),
-        // The owner's kind may have moved to another version, and one that owned it now controls it.
+        // The API version of the owner may have changed, or the owner was not the controller before.
         Some(same) => *same = reference,
         None => references.push(reference),
     }
     Ok(true)
 }
 
-/// Takes away the reference to `owner`, whatever kind of owner it was. Answers whether there was one.
+/// Removes the reference to `owner`, and returns whether it existed.
+#[doc(alias = "RemoveOwnerReference")]
 pub fn remove<O: Resource, K: Resource>(owner: &O, object: &mut K) -> bool {
     let Some(references) = &mut object.meta_mut().owner_references else { return false };
     let before = references.len();
@@ -127,12 +135,14 @@ pub fn remove<O: Resource, K: Resource>(owner: &O, object: &mut K) -> bool {
     has_changed
 }
 
-/// The controller of an object, if it has one.
+/// Returns the reference to the controller of an object.
+#[doc(alias = "GetControllerOf")]
 pub fn controller_owner_of<K: Resource>(object: &K) -> Option<&OwnerReference> {
     object.meta().owner_references.iter().flatten().find(|reference| reference.controller == Some(true))
 }
 
-/// `owner` is the controller of `object`: this very owner, and not one that had its name before.
+/// Returns whether `owner` controls `object`, compared by uid: an earlier object of the same name is another owner.
+#[doc(alias = "IsControlledBy")]
 pub fn is_controlled_by<K: Resource, O: Resource>(object: &K, owner: &O) -> bool {
     controller_owner_of(object).is_some_and(|reference| owner.meta().uid.as_ref() == Some(&reference.uid))
 }
@@ -164,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_is_set_once_and_beside_other_owners() {
+    fn a_controller_is_set_once_and_other_owners_are_kept() {
         let (owner, mut object) = (config("a", "1"), secret());
         let plain = OwnerReference { uid: "9".into(), name: "plain".into(), ..OwnerReference::default() };
         object.metadata.owner_references = Some(vec![plain.clone()]);
@@ -184,20 +194,20 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_another_controller_is_left_alone() {
+    fn an_object_of_another_controller_is_not_changed() {
         let mut object = secret();
         set_controller(&config("a", "1"), &mut object).unwrap();
         let before = object.clone();
         let error = set_controller(&config("b", "2"), &mut object).unwrap_err();
         assert!(matches!(&error, OwnerError::AlreadyOwned { owner_uid, .. } if owner_uid == "1"), "{error}");
         assert_eq!(object, before);
-        // The same name again, after it was deleted and made anew, is another owner.
+        // An owner that was deleted and created again under the same name is another owner.
         assert!(set_controller(&config("a", "3"), &mut object).is_err());
         assert!(!is_controlled_by(&object, &config("a", "3")));
     }
 
     #[test]
-    fn an_owner_that_the_garbage_collector_would_not_find_is_refused() {
+    fn an_owner_that_the_garbage_collector_would_not_find_is_rejected() {
         let elsewhere = ConfigMap { metadata: metadata("a", Some("m"), Some("1")), ..ConfigMap::default() };
         assert!(matches!(set_controller(&elsewhere, &mut secret()), Err(OwnerError::OtherNamespace { .. })));
         let mut cluster_wide = Namespace { metadata: metadata("x", None, None), ..Namespace::default() };
@@ -206,7 +216,11 @@ mod tests {
             Err(OwnerError::OtherNamespace { .. })
         ));
         let owner = Namespace { metadata: metadata("x", None, Some("1")), ..Namespace::default() };
-        assert_eq!(set_controller(&owner, &mut secret()), Ok(true), "one in no namespace may own anything");
+        assert_eq!(
+            set_controller(&owner, &mut secret()),
+            Ok(true),
+            "a cluster-scoped object may own any object"
+        );
         let unread = ConfigMap { metadata: metadata("a", Some("n"), None), ..ConfigMap::default() };
         assert!(matches!(set_controller(&unread, &mut secret()), Err(OwnerError::NoIdentity { .. })));
     }

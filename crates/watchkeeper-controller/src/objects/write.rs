@@ -66,7 +66,7 @@ pub enum CreateOrUpdateError {
 /// the namespace that `initial` carries.
 ///
 /// # Errors
-/// When `change` fails, and when a request fails. See [`CreateOrUpdateError`].
+/// Returns a [`CreateOrUpdateError`] if `change` fails, or if a request fails.
 ///
 /// ```no_run
 /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -96,20 +96,20 @@ where
         source: Box::new(source),
     };
     let resource = resource.to_resource_client().namespace_of(&initial);
-    let there = resource.get_opt(&name).await.map_err(failed)?;
-    let mut wanted = there.clone().unwrap_or_else(|| initial.clone());
+    let existing = resource.get_opt(&name).await.map_err(failed)?;
+    let mut wanted = existing.clone().unwrap_or_else(|| initial.clone());
     change(&mut wanted)
         .map_err(|error| CreateOrUpdateError::Change { name: name.clone(), source: error.into() })?;
     let identity = |object: &K| (object.meta().name.clone(), object.meta().namespace.clone());
-    if identity(&wanted) != identity(there.as_ref().unwrap_or(&initial)) {
+    if identity(&wanted) != identity(existing.as_ref().unwrap_or(&initial)) {
         return Err(CreateOrUpdateError::Renamed { name });
     }
-    match there {
+    match existing {
         None => {
             let created = resource.create(&PostParams::default(), &wanted).await.map_err(failed)?;
             Ok((created, Operation::Created))
         }
-        Some(there) if there == wanted => Ok((there, Operation::Unchanged)),
+        Some(existing) if existing == wanted => Ok((existing, Operation::Unchanged)),
         Some(_) => {
             let updated = resource.update(&PostParams::default(), &wanted).await.map_err(failed)?;
             Ok((updated, Operation::Updated))

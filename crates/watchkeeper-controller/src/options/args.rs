@@ -10,9 +10,8 @@ use watchkeeper_client::config::{ClientConfig, ConfigError};
 
 use super::{AccessCheck, ClusterArgs, ManagerOptions, log_directives};
 use crate::{
-    access::Access,
     leader::{LeaderElection, Timing, TimingError},
-    rbac::Manifests,
+    rbac::{Access, Manifests},
 };
 
 /// The usual command-line flags of a controller, named as in kubebuilder programs. Flatten this type into
@@ -209,7 +208,7 @@ impl ManagerArgs {
     ///
     /// ```
     /// use clap::Parser;
-    /// use watchkeeper_controller::{access::{Access, Verb}, options::ManagerArgs};
+    /// use watchkeeper_controller::{options::ManagerArgs, rbac::{Access, Verb}};
     ///
     /// #[derive(Parser)]
     /// struct Args {
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_the_kubelet_reaches_the_probes_and_only_the_pod_itself_the_metrics() {
+    fn by_default_probes_are_on_every_interface_and_metrics_on_loopback() {
         let args = parse(&[]).unwrap();
         let options = args.options();
         assert_eq!(options.health_address, Some("[::]:8081".parse().unwrap()));
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_can_be_moved_and_turned_off() {
+    fn the_probe_address_can_be_changed_and_disabled() {
         for (flag, expected) in [
             ("--health-probe-bind-address=0", None),
             ("--health-probe-bind-address=127.0.0.1:9", Some("127.0.0.1:9")),
@@ -321,24 +320,24 @@ mod tests {
     }
 
     #[test]
-    fn the_help_of_a_program_says_of_itself_what_it_says_and_nothing_of_ours() {
+    fn the_help_of_a_program_contains_only_its_own_description() {
         #[derive(Debug, clap::Parser)]
         struct Silent {
             #[command(flatten)]
             _manager: ManagerArgs,
         }
-        /// Sells things.
+        /// An online shop
         #[derive(Debug, clap::Parser)]
         struct Shop {
             #[command(flatten)]
             _manager: ManagerArgs,
         }
         assert_eq!(Silent::command().get_about().map(ToString::to_string), None);
-        assert_eq!(Shop::command().get_about().map(ToString::to_string).as_deref(), Some("Sells things"));
+        assert_eq!(Shop::command().get_about().map(ToString::to_string).as_deref(), Some("An online shop"));
     }
 
     #[test]
-    fn addresses_are_read_as_go_programs_read_them() {
+    fn addresses_have_the_syntax_of_go_programs() {
         for (text, expected) in [
             ("0", None),
             ("", None),
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_as_go_programs_read_them() {
+    fn durations_have_the_syntax_of_go_programs() {
         for (text, millis) in
             [("15s", 15_000), ("1m30s", 90_000), ("500ms", 500), ("1.5h", 5_400_000), ("0s", 0)]
         {
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_of_an_election_that_cannot_work_are_refused_with_the_reason() {
+    fn durations_of_an_election_that_cannot_be_combined_are_rejected_with_the_reason() {
         let args = parse(&["--leader-elect", "--leader-election-lease-duration=5s"]).unwrap();
         let error = args.leader_election("x", "y").unwrap_err();
         assert!(
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_filter_of_the_flags_refines_their_level() {
+    fn the_log_filter_refines_the_log_level() {
         let directives = |flags: &[&str]| parse(flags).unwrap().log_directives();
         assert_eq!(directives(&["--log-filter="]), "info");
         assert_eq!(directives(&["--log-level=warn", "--log-filter=shop=trace"]), "warn,shop=trace");

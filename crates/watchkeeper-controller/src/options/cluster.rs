@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allow_list_and_the_policy_of_that_name_come_together_or_not_at_all() {
+    fn an_allow_list_and_the_allowlist_policy_require_each_other() {
         assert!(matches!(policy(&["--credential-plugin-policy=Allowlist"]), Err(ArgsError::NoAllowlist)));
         for flags in [
             &["--credential-plugin-allowlist=aws"][..],

@@ -8,16 +8,15 @@ use k8s_openapi::api::authorization::v1::{
 };
 use watchkeeper_client::{Client, Error};
 
-use super::{Access, rules};
-use crate::access::Verb;
+use super::{Access, Verb, rules};
 
 /// The maximum number of concurrent reviews.
-const REVIEWS_AT_A_TIME: usize = 8;
+const MAX_CONCURRENT_REVIEWS: usize = 8;
 
 /// A verb that is declared but not granted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct Missing {
+pub struct MissingAccess {
     /// The API group; empty for the core group.
     pub group: String,
     /// The plural name of the resource, followed by a slash and the subresource if there is one.
@@ -28,7 +27,7 @@ pub struct Missing {
     pub verb: Verb,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         if !self.group.is_empty() {
@@ -47,12 +46,13 @@ impl fmt::Display for Missing {
 pub enum AccessError {
     /// Some declared verbs are not granted.
     #[error(
-        "the service account or user of this program may not: {}; grant access with a role and a binding",
+        "check declared access: the API server denies this program: {}; grant access with a role and a binding, such as those \
+         of rbac::Manifests",
         List(missing)
     )]
     Missing {
         /// The verbs that are not granted.
-        missing: Vec<Missing>,
+        missing: Vec<MissingAccess>,
     },
     /// The API server could not be queried.
     #[error("cannot check whether declared access is granted: {source}")]
@@ -63,7 +63,7 @@ pub enum AccessError {
     },
 }
 
-struct List<'a>(&'a [Missing]);
+struct List<'a>(&'a [MissingAccess]);
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,11 +79,10 @@ impl fmt::Display for List<'_> {
 ///
 /// # Errors
 /// Returns the client error if a review fails.
-pub async fn missing(client: &Client, declared: &[Access]) -> Result<Vec<Missing>, Error> {
-    let questions = questions(declared);
-    let answers = stream::iter(questions).map(|question| ask(client, question));
-    let mut missing: Vec<Missing> = answers
-        .buffer_unordered(REVIEWS_AT_A_TIME)
+pub async fn missing_access(client: &Client, declared: &[Access]) -> Result<Vec<MissingAccess>, Error> {
+    let reviews = stream::iter(reviews(declared)).map(|access| review(client, access));
+    let mut missing: Vec<MissingAccess> = reviews
+        .buffer_unordered(MAX_CONCURRENT_REVIEWS)
         .try_filter_map(|missing| async { Ok(missing) })
         .try_collect()
         .await?;
@@ -92,37 +91,38 @@ pub async fn missing(client: &Client, declared: &[Access]) -> Result<Vec<Missing
 }
 
 /// Returns the verbs to review, each once, derived from the rules that are to be installed.
-fn questions(declared: &[Access]) -> Vec<Missing> {
+fn reviews(declared: &[Access]) -> Vec<MissingAccess> {
     let rules = rules(declared);
     let all = std::iter::once((None, rules.cluster))
         .chain(rules.namespaces.into_iter().map(|(namespace, rules)| (Some(namespace), rules)));
-    let mut questions = Vec::new();
+    let mut reviews = Vec::new();
     for (namespace, rules) in all {
         for rule in rules {
             for group in rule.api_groups.iter().flatten() {
                 for resource in rule.resources.iter().flatten() {
                     for verb in rule.verbs.iter().filter_map(|verb| Verb::parse(verb)) {
                         let (group, resource) = (group.clone(), resource.clone());
-                        questions.push(Missing { group, resource, namespace: namespace.clone(), verb });
+                        reviews.push(MissingAccess { group, resource, namespace: namespace.clone(), verb });
                     }
                 }
             }
         }
     }
-    questions
+    reviews
 }
 
-async fn ask(client: &Client, question: Missing) -> Result<Option<Missing>, Error> {
-    let (resource, subresource) = match question.resource.split_once('/') {
+/// Returns `access` if the API server does not grant it.
+async fn review(client: &Client, access: MissingAccess) -> Result<Option<MissingAccess>, Error> {
+    let (resource, subresource) = match access.resource.split_once('/') {
         Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
-        None => (question.resource.as_str(), None),
+        None => (access.resource.as_str(), None),
     };
     let attributes = ResourceAttributes {
-        group: Some(question.group.clone()),
+        group: Some(access.group.clone()),
         resource: Some(resource.to_owned()),
         subresource,
-        namespace: question.namespace.clone(),
-        verb: Some(question.verb.as_str().to_owned()),
+        namespace: access.namespace.clone(),
+        verb: Some(access.verb.as_str().to_owned()),
         ..ResourceAttributes::default()
     };
     let spec = SelfSubjectAccessReviewSpec {
@@ -131,7 +131,7 @@ async fn ask(client: &Client, question: Missing) -> Result<Option<Missing>, Erro
     };
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let reviews = client.clientset().authorization_v1().self_subject_access_reviews();
-    let answer = reviews.create(&review).await?;
-    let is_allowed = answer.status.is_some_and(|status| status.allowed);
-    Ok((!is_allowed).then_some(question))
+    let reviewed = reviews.create(&review).await?;
+    let is_allowed = reviewed.status.is_some_and(|status| status.allowed);
+    Ok((!is_allowed).then_some(access))
 }

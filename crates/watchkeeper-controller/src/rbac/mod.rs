@@ -1,11 +1,11 @@
 //! RBAC rules and manifests derived from declared access, and a check that the access is granted.
 //!
 //! A controller declares its API access ([`Access`]) by the kinds it watches and the verbs it uses. The rules
-//! of its role ([`rules`]), the manifests to install ([`Manifests`]) and the check at startup ([`missing`])
+//! of its role ([`rules`]), the manifests to install ([`Manifests`]) and the check at startup ([`missing_access`])
 //! are all derived from this list, so they cannot drift apart.
 //!
 //! ```
-//! use watchkeeper_controller::{access::{Access, Verb}, rbac::Manifests};
+//! use watchkeeper_controller::{rbac::{Access, Manifests, Verb}};
 //!
 //! let declared = [
 //!     Access::new("apps", "deployments", Verb::READ),
@@ -17,16 +17,16 @@
 //! # Ok::<(), watchkeeper_controller::rbac::YamlError>(())
 //! ```
 
+mod access;
 mod check;
 mod definition;
 mod manifests;
 mod rules;
 mod yaml;
 
-pub use check::{AccessError, Missing, missing};
+pub use access::{Access, Verb};
+pub use check::{AccessError, MissingAccess, missing_access};
 pub use definition::definition_yaml;
 pub use manifests::Manifests;
 pub use rules::{Rules, rules};
 pub use yaml::{YamlError, to_yaml};
-
-use crate::access::Access;

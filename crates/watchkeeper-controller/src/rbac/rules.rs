@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::access::{Access, Verb};
+use super::{Access, Verb};
 
 /// RBAC rules for the whole cluster and for single namespaces.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_with_the_same_verbs_share_a_rule_and_verbs_of_one_resource_come_together() {
+    fn resources_with_the_same_verbs_share_a_rule_and_verbs_of_one_resource_are_merged() {
         let declared = [
             Access::new("apps", "statefulsets", Verb::READ),
             Access::new("apps", "deployments", [Verb::Patch]),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_everywhere_is_not_repeated_for_a_namespace() {
+    fn cluster_wide_access_is_not_repeated_per_namespace() {
         let declared = [
             Access::new("", "secrets", [Verb::Get]),
             Access::new("", "secrets", [Verb::Get, Verb::Create]).in_namespace("shop"),
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exactly_what_is_declared_is_allowed_once_in_any_order(
+        fn rules_grant_exactly_the_declared_access_once_in_any_order(
             declared in prop::collection::vec(access(), 0..10),
         ) {
             let made = rules(&declared);

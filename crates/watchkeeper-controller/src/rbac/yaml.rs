@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// An object could not be serialized as YAML.
 #[derive(Debug, thiserror::Error)]
-#[error("{object} cannot be written as YAML: {source}")]
+#[error("serialize {object} as YAML: {source}")]
 #[non_exhaustive]
 pub struct YamlError {
     /// The type of the object.

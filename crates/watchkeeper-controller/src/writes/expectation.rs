@@ -1,87 +1,63 @@
-//! Whether a cache has seen a write.
+//! The rule that decides whether a cache shows a write.
 
 use watchkeeper_informer::{ObjectKey, ResourceVersion};
 
-/// What a cache is asked.
-pub(crate) trait CacheView: Send + Sync {
-    /// What it has of an object.
-    fn held(&self, object: &ObjectKey) -> Option<Held>;
-    /// The version up to which nothing is missing.
-    fn complete_to(&self) -> Option<ResourceVersion>;
-    /// How often the server's history began anew.
-    fn epoch(&self) -> u64;
-}
-
-/// What a cache has of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Held {
-    pub(crate) version: Option<ResourceVersion>,
-    pub(crate) uid: Option<String>,
-    /// It is being deleted, and waits for its finalizers.
-    pub(crate) is_leaving: bool,
-}
-
-/// Whether the namespaces and selectors of an informer include an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coverage {
-    Inside,
-    Outside,
-    /// The metadata of the object does not decide it.
-    Unknown,
-}
+use super::CacheView;
 
 /// The state of a cache in which a write is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Expectation {
-    /// The cache has the object in this version or a newer one, or is complete up to this version: then the object was deleted
-    /// since, or is outside the selection of the informer.
+pub(super) enum Expectation {
+    /// The cache has the object in this version or a newer one, or is complete up to this version. In the second case the
+    /// object was deleted since, or is outside the selection of the informer.
     AtLeast(ResourceVersion),
-    /// The cache does not have the object in a version older than this one: the write is outside the selection of the informer, and
-    /// no event of it is delivered, or the event that the object has left the selection.
+    /// The cache does not have the object in a version older than this one. The write is outside the selection of the
+    /// informer, so its event is a deletion, or is not delivered at all.
     Outside {
         /// The version of the write.
         version: ResourceVersion,
-        /// The version of an earlier write inside the selection: a cache that is not complete up to it will still show the object.
+        /// The version of an earlier write inside the selection. A cache that is not complete up to this version will
+        /// still show the object.
         after: Option<ResourceVersion>,
     },
-    /// The object gone, or on its way out, or replaced by another of its name.
+    /// The cache does not contain the object, or contains it with a deletion timestamp, or another object of the same name.
     Gone {
-        /// Which one.
+        /// The uid of the deleted object.
         uid: Option<String>,
-        /// A version it had: a cache that has not come so far has no say in whether it is gone.
+        /// A version of the deleted object. A cache that is not complete up to this version may not have received the
+        /// object yet, so its absence proves nothing.
         after: Option<ResourceVersion>,
     },
 }
 
 impl Expectation {
-    /// Whether the cache shows it.
-    pub(crate) fn is_met(&self, object: &ObjectKey, cache: &dyn CacheView) -> bool {
+    /// Returns whether the cache shows the write.
+    pub(super) fn is_met(&self, object: &ObjectKey, cache: &dyn CacheView) -> bool {
         match self {
             Self::AtLeast(version) => {
-                let held = cache.held(object).and_then(|held| held.version);
-                held.is_some_and(|held| held >= *version) || has_reached(cache, version)
+                let cached = cache.state_of(object).and_then(|cached| cached.version);
+                cached.is_some_and(|cached| cached >= *version) || has_reached(cache, version)
             }
-            Self::Outside { version, after } => match cache.held(object) {
+            Self::Outside { version, after } => match cache.state_of(object) {
                 None => is_past(cache, after.as_ref()),
-                Some(held) => {
-                    held.version.is_some_and(|held| held >= *version) || has_reached(cache, version)
+                Some(cached) => {
+                    cached.version.is_some_and(|cached| cached >= *version) || has_reached(cache, version)
                 }
             },
-            Self::Gone { uid, after } => match cache.held(object) {
+            Self::Gone { uid, after } => match cache.state_of(object) {
                 None => is_past(cache, after.as_ref()),
-                Some(held) => {
-                    let is_another = uid.is_some() && held.uid.is_some() && held.uid != *uid;
+                Some(cached) => {
+                    let is_another = uid.is_some() && cached.uid.is_some() && cached.uid != *uid;
                     let is_recent = after.as_ref().is_none_or(|after| {
-                        !after.is_ordered() || held.version.as_ref().is_some_and(|held| held >= after)
+                        !after.is_ordered() || cached.version.as_ref().is_some_and(|cached| cached >= after)
                     });
-                    is_recent && (is_another || held.is_leaving)
+                    is_recent && (is_another || cached.is_terminating)
                 }
             },
         }
     }
 
-    /// Returns the expectation of two writes of the same object, of which this one was answered later.
-    pub(crate) fn following(self, earlier: &Self) -> Self {
+    /// Returns the expectation after two writes of the same object, where the response to this one arrived later.
+    pub(super) fn following(self, earlier: &Self) -> Self {
         // Responses can overtake each other.
         if let (Some(later), Some(version)) = (self.version(), earlier.version())
             && version > later
@@ -97,7 +73,7 @@ impl Expectation {
         }
     }
 
-    /// The version that the write made. A deletion makes none.
+    /// Returns the version that the write created, or `None` for a deletion.
     fn version(&self) -> Option<&ResourceVersion> {
         match self {
             Self::AtLeast(version) | Self::Outside { version, .. } => Some(version),
@@ -105,7 +81,7 @@ impl Expectation {
         }
     }
 
-    /// A version in which the cache shows the object before it shows that the object is gone.
+    /// Returns a version in which the cache shows the object before its deletion.
     fn shown_at(&self) -> Option<&ResourceVersion> {
         match self {
             Self::AtLeast(version) => Some(version),
@@ -114,7 +90,7 @@ impl Expectation {
     }
 }
 
-/// Whether a cache that does not have an object had it in this version, if that can be decided.
+/// Returns whether a cache that does not have an object has passed this version of it, where versions are ordered.
 fn is_past(cache: &dyn CacheView, version: Option<&ResourceVersion>) -> bool {
     version.is_none_or(|version| !version.is_ordered() || has_reached(cache, version))
 }
@@ -125,16 +101,16 @@ fn has_reached(cache: &dyn CacheView, version: &ResourceVersion) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::CachedState, *};
 
     struct Cache {
-        held: Option<Held>,
+        cached: Option<CachedState>,
         complete_to: Option<ResourceVersion>,
     }
 
     impl CacheView for Cache {
-        fn held(&self, _: &ObjectKey) -> Option<Held> {
-            self.held.clone()
+        fn state_of(&self, _: &ObjectKey) -> Option<CachedState> {
+            self.cached.clone()
         }
 
         fn complete_to(&self) -> Option<ResourceVersion> {
@@ -150,15 +126,16 @@ mod tests {
         ResourceVersion::new(text)
     }
 
-    /// `version uid`, with a `!` when it is leaving.
-    fn held(text: &str) -> Option<Held> {
+    /// Parses `version uid`, followed by `!` if the object has a deletion timestamp.
+    fn cached(text: &str) -> Option<CachedState> {
         let (version_text, uid) = text.trim_end_matches('!').split_once(' ')?;
-        Some(Held { version: version(version_text), uid: Some(uid.into()), is_leaving: text.ends_with('!') })
+        let is_terminating = text.ends_with('!');
+        Some(CachedState { version: version(version_text), uid: Some(uid.into()), is_terminating })
     }
 
     /// Checks whether a cache with this state of the object, complete up to this version, meets an expectation.
     fn check(expectation: &Expectation, has: &str, complete_to: &str, is_met: bool) {
-        let cache = Cache { held: held(has), complete_to: version(complete_to) };
+        let cache = Cache { cached: cached(has), complete_to: version(complete_to) };
         let object = "shop/web".parse().unwrap();
         assert_eq!(
             expectation.is_met(&object, &cache),
@@ -168,9 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_seen_when_the_cache_has_it_or_something_newer() {
+    fn a_write_is_observed_when_the_cache_has_it_or_a_newer_state() {
         let cases = [
-            // expected, what the cache has of the object, how far it is complete, whether that will do
+            // the expected version, the cached state of the object, the version that the cache is complete to, the result
             ("9", "", "", false),
             ("9", "8 u", "8", false),
             ("9", "9 u", "8", true),
@@ -189,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_seen_when_the_object_is_gone_leaving_or_another() {
+    fn a_deletion_is_observed_when_the_object_is_absent_terminating_or_another() {
         let cases = [
-            // a version it had, what the cache has of it, how far it is complete, whether that will do
+            // an earlier version of the object, its cached state, the version that the cache is complete to, the result
             (None, "", "", true),
             (None, "5 u", "9", false),
             (None, "5 u!", "9", true),
@@ -214,7 +191,7 @@ mod tests {
     #[test]
     fn a_write_outside_the_selection_is_observed_unless_the_cache_has_or_will_have_an_older_state() {
         let cases = [
-            // a version inside the selection, the state in the cache, how far it is complete, whether the write is observed
+            // a version inside the selection, the cached state, the version that the cache is complete to, the result
             (None, "", "", true),
             (None, "", "5", true),
             (None, "5 u", "5", false),
@@ -236,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_writes_of_an_object_the_newer_one_is_waited_for() {
+    fn the_newer_of_two_writes_of_an_object_is_waited_for() {
         let at_least = |text| Expectation::AtLeast(version(text).unwrap());
         let gone = |after: Option<&str>| Expectation::Gone { uid: None, after: after.and_then(version) };
         let outside = |text, after: Option<&str>| Expectation::Outside {

@@ -1,27 +1,27 @@
-//! Which object a request writes.
+//! The object that a request writes.
 
 use std::borrow::Cow;
 
 use http::{Method, Uri};
 
-/// A resource, in whatever version it is served.
+/// A resource, independent of the API version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ResourceId {
     pub(crate) group: String,
     pub(crate) plural: String,
 }
 
-/// What a request writes.
+/// The object and the kind of a write request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     pub(crate) group: &'a str,
     pub(crate) plural: &'a str,
     pub(crate) namespace: Option<&'a str>,
-    /// None for an object that is being created: its answer has the name.
+    /// The name of the object. `None` for a creation, whose response contains the name.
     pub(crate) name: Option<&'a str>,
     pub(crate) verb: WriteVerb,
-    /// The response is the object itself, and not another representation of it such as a `Scale`, which has its version but not its
-    /// labels.
+    /// Whether the response is the object itself. Another representation, such as a `Scale`, has the object's version
+    /// but not its labels.
     pub(crate) returns_object: bool,
 }
 
@@ -36,16 +36,16 @@ pub(crate) enum WriteVerb {
 }
 
 impl ResourceId {
-    pub(crate) fn is(&self, target: &Target<'_>) -> bool {
+    pub(crate) fn matches(&self, target: &Target<'_>) -> bool {
         self.group == target.group && self.plural == target.plural
     }
 }
 
 impl<'a> Target<'a> {
-    /// What a request writes. None for requests that write no single object: those that read, that delete many, that
-    /// are only tried out, and that go to paths no object has.
+    /// Returns the target of a request. Returns `None` for a request that does not write a single object: a read, a
+    /// deletion of a collection, a dry run, or a request to a path that is not an object's.
     ///
-    /// A subresource counts as the object it belongs to: an answer that has a version has the object's.
+    /// A write of a subresource counts as a write of its object: a version in the response is the object's.
     pub(crate) fn of(method: &Method, uri: &'a Uri) -> Option<Self> {
         let verb = match *method {
             Method::POST => WriteVerb::Create,
@@ -82,7 +82,7 @@ impl<'a> Target<'a> {
             _ => return None,
         };
         let verb = match (verb, name) {
-            // Of many objects: the answer does not tell them one by one.
+            // A request for a collection: its response does not name each object.
             (WriteVerb::Change | WriteVerb::Delete, None) => return None,
             (WriteVerb::Create, Some(_)) if subresource.is_some() => WriteVerb::Change,
             (verb, _) => verb,
@@ -92,7 +92,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether the query has a `dryRun` that says something.
+/// Returns whether the query has a non-empty `dryRun` parameter.
 fn is_dry_run(query: &str) -> bool {
     query.split('&').filter_map(|pair| pair.split_once('=')).any(|(name, value)| {
         let name: Cow<'_, str> = name.into();
@@ -104,7 +104,7 @@ fn is_dry_run(query: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(method: &str, path: &str) -> Option<String> {
+    fn described(method: &str, path: &str) -> Option<String> {
         let uri: Uri = path.parse().unwrap();
         let method: Method = method.parse().unwrap();
         let target = Target::of(&method, &uri)?;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_says_which_object_is_written() {
+    fn the_path_identifies_the_written_object() {
         let deployments = "/apis/apps/v1/namespaces/shop/deployments";
         let cases = [
             ("POST", deployments.to_owned(), "Create apps/deployments shop -"),
@@ -132,7 +132,7 @@ mod tests {
             ("POST", "/apis/example.com/v1/namespaces/shop/foos".into(), "Create example.com/foos shop -"),
         ];
         for (method, path, expected) in cases {
-            assert_eq!(told(method, &path).as_deref(), Some(expected), "{method} {path}");
+            assert_eq!(described(method, &path).as_deref(), Some(expected), "{method} {path}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_no_single_object_is_not_looked_at() {
+    fn a_request_that_writes_no_single_object_has_no_target() {
         let cases = [
             ("GET", "/api/v1/namespaces/shop/pods/web"),
             ("DELETE", "/api/v1/namespaces/shop/pods"),
@@ -166,7 +166,7 @@ mod tests {
             ("DELETE", "/api/v1/namespaces/shop/pods/web/a/b"),
         ];
         for (method, path) in cases {
-            assert_eq!(told(method, path), None, "{method} {path}");
+            assert_eq!(described(method, path), None, "{method} {path}");
         }
     }
 }

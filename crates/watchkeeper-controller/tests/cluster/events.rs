@@ -62,7 +62,7 @@ async fn events(server: &ApiServer) -> Vec<Event> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_written_in_the_words_of_kubernetes() {
+async fn an_event_has_the_fields_that_kubernetes_expects() {
     let server = ApiServer::in_process();
     let writing = Writing::start(server.client(), EventOptions::default());
     writing.recorder.event(&config("a"), EventType::Warning, "Failed", "Sync", "no disk");
@@ -94,7 +94,7 @@ async fn an_event_is_written_in_the_words_of_kubernetes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_thing_said_again_is_one_object_with_a_count() {
+async fn repeated_events_are_one_object_with_a_count() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut writing = Writing::start(faults.client(&server), EventOptions::default());
     for _ in 0..100 {
@@ -115,7 +115,7 @@ async fn the_same_thing_said_again_is_one_object_with_a_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_waited_for_and_nobody_else_waits() {
+async fn events_are_retried_while_the_server_is_unavailable_and_recording_does_not_block() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     faults.plan(|_, _| Fate::Lost);
     let writing = Writing::start(faults.client(&server), EventOptions::default());
@@ -131,7 +131,7 @@ async fn a_server_that_is_away_is_waited_for_and_nobody_else_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_hangs_holds_up_no_other_event() {
+async fn a_request_that_hangs_does_not_delay_other_events() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut is_first = true;
     faults.plan(move |_, _| if std::mem::take(&mut is_first) { Fate::Hangs } else { Fate::Pass });
@@ -143,7 +143,7 @@ async fn a_request_that_hangs_holds_up_no_other_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_into_the_queue_is_dropped_and_counted_without_waiting() {
+async fn events_beyond_the_queue_are_dropped_and_counted_without_blocking() {
     let server = ApiServer::in_process();
     let mut options = EventOptions::default();
     options.queue = 10;
@@ -160,7 +160,7 @@ async fn what_does_not_fit_into_the_queue_is_dropped_and_counted_without_waiting
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_the_server_refuses_is_given_up() {
+async fn an_event_that_the_server_rejects_is_dropped() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let writing = Writing::start(faults.client(&server), EventOptions::default());
     let mut nowhere = config("a");
@@ -171,7 +171,7 @@ async fn an_event_the_server_refuses_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_series_whose_object_was_deleted_goes_on_as_a_new_one() {
+async fn a_series_whose_object_was_deleted_continues_as_a_new_object() {
     let server = ApiServer::in_process();
     let writing = Writing::start(server.client(), EventOptions::default());
     writing.say(&config("a"), "Synced");
@@ -188,7 +188,7 @@ async fn a_series_whose_object_was_deleted_goes_on_as_a_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_writes_what_its_recorders_took_before_it_ends() {
+async fn a_manager_writes_pending_events_before_it_ends() {
     let server = ApiServer::in_process();
     let manager = Manager::builder(server.client()).build();
     assert!(!manager.access().iter().any(|access| access.resource == "events"), "no recorder, no right");

@@ -118,7 +118,7 @@ impl Drop for Counted {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_leads_and_the_lease_says_so_in_the_words_of_kubernetes() {
+async fn the_first_replica_leads_and_the_lease_has_the_fields_that_kubernetes_expects() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");
     first.leads().await;
@@ -139,7 +139,7 @@ async fn the_first_leads_and_the_lease_says_so_in_the_words_of_kubernetes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_is_one_request_and_two_when_somebody_touched_the_lease() {
+async fn a_renewal_is_one_request_or_two_after_another_write_of_the_lease() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut first = Replica::start(faults.client(&server), "first");
     first.leads().await;
@@ -166,7 +166,7 @@ async fn a_renewal_is_one_request_and_two_when_somebody_touched_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_is_found_out_when_the_lease_has_stood_still_and_not_before() {
+async fn a_crashed_leader_is_replaced_when_its_lease_expires() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");
     first.leads().await;
@@ -185,7 +185,7 @@ async fn a_crash_is_found_out_when_the_lease_has_stood_still_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_end_hands_over_within_the_retry_period_and_only_after_the_work_has_ended() {
+async fn a_clean_shutdown_hands_over_within_the_retry_period_after_the_work_has_ended() {
     let server = ApiServer::in_process();
     let slow = |term: Term| async move {
         term.stop.cancelled().await;
@@ -209,7 +209,7 @@ async fn a_clean_end_hands_over_within_the_retry_period_and_only_after_the_work_
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_sees_who_leads_and_when_it_is_another() {
+async fn every_replica_observes_the_holder_and_its_changes() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");
     let mut second = Replica::start(server.client(), "second");
@@ -221,7 +221,7 @@ async fn everybody_sees_who_leads_and_when_it_is_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_not_to_be_let_go_runs_out() {
+async fn without_release_the_lease_expires() {
     let server = ApiServer::in_process();
     let election = LeaderElection::new("default", "lock.example.com")
         .identity("first")
@@ -242,7 +242,7 @@ async fn a_lease_that_is_not_to_be_let_go_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_cannot_reach_the_server_stops_by_the_renew_deadline_however_it_fails() {
+async fn a_holder_that_cannot_renew_stops_at_the_renew_deadline() {
     for fate in [Fate::Lost, Fate::Hangs, Fate::AnswerHangs, Fate::Slow(SECOND * 30, SECOND)] {
         let (server, faults) = (ApiServer::in_process(), Faults::none());
         let mut first = Replica::start(faults.client(&server), "first");
@@ -263,7 +263,7 @@ async fn a_holder_that_cannot_reach_the_server_stops_by_the_renew_deadline_howev
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_request_that_hangs_does_not_cost_the_lease() {
+async fn one_request_that_hangs_does_not_lose_the_lease() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut first = Replica::start(faults.client(&server), "first");
     first.leads().await;
@@ -277,7 +277,7 @@ async fn one_request_that_hangs_does_not_cost_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_does_not_end_when_the_lease_is_lost_is_dropped_before_another_starts() {
+async fn work_that_does_not_end_after_a_lost_lease_is_dropped_before_another_replica_starts() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let stubborn = |_: Term| std::future::pending::<()>();
     let mut first = Replica::working(faults.client(&server), "first", stubborn);
@@ -293,7 +293,7 @@ async fn work_that_does_not_end_when_the_lease_is_lost_is_dropped_before_another
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_stolen_ends_the_work_at_the_next_look() {
+async fn a_stolen_lease_stops_the_work_at_the_next_renewal() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");
     first.leads().await;
@@ -308,7 +308,7 @@ async fn a_lease_that_was_stolen_ends_the_work_at_the_next_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_deleted_is_made_again_by_its_holder_who_goes_on_leading() {
+async fn a_deleted_lease_is_created_again_by_its_holder() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");
     first.leads().await;
@@ -326,7 +326,7 @@ async fn a_lease_that_was_deleted_is_made_again_by_its_holder_who_goes_on_leadin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_not_there_is_waited_for_without_haste() {
+async fn a_missing_namespace_is_retried_with_the_usual_delay() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let election = LeaderElection::new("later", "lock.example.com").identity("first");
     let elector = LeaderElector::with(faults.client(&server), election, time(), &LeaderMetrics::default());
@@ -351,7 +351,7 @@ async fn a_namespace_that_is_not_there_is_waited_for_without_haste() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_never_led_ends_at_once_and_leaves_the_lease_alone() {
+async fn a_replica_that_never_led_ends_immediately_without_a_write() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut first = Replica::start(server.client(), "first");
     first.leads().await;
@@ -364,7 +364,7 @@ async fn a_replica_that_never_led_ends_at_once_and_leaves_the_lease_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_does_not_wait_for_a_request_that_hangs_and_what_came_of_it_is_looked_at() {
+async fn a_release_does_not_wait_for_a_request_that_hangs_and_reads_its_effect() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut first = Replica::start(faults.client(&server), "first");
     first.leads().await;
@@ -379,7 +379,7 @@ async fn an_end_does_not_wait_for_a_request_that_hangs_and_what_came_of_it_is_lo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_was_frozen_for_longer_than_the_lease_sends_no_write_when_it_wakes_up() {
+async fn a_replica_that_was_suspended_longer_than_the_lease_sends_no_write() {
     let server = ApiServer::in_process();
     let mut first = Replica::start(server.client(), "first");
     first.leads().await;

@@ -1,9 +1,6 @@
 //! Tests against the embedded API server, with paused time where time passes.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "how long something took by the runtime's own clock, which is paused"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(clippy::disallowed_methods, reason = "durations are measured by the paused clock of the runtime")]
 
 mod events;
 mod faults;
@@ -12,3 +9,4 @@ mod manager;
 mod objects;
 mod program;
 mod rbac;
+mod support;

@@ -29,55 +29,56 @@ use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::{Client, config::ClientConfig};
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
-    access::{Access, Verb},
-    http::{Endpoint, EndpointError, Handler},
+    http::EndpointError,
     leader::{LeaderElection, Leadership},
-    manager::{Manager, ManagerError},
+    manager::{Manager, ManagerError, RunError, Runnable},
+    metrics::RestMetrics,
     options::{AccessCheck, ManagerOptions},
-    rbac::AccessError,
-    rest_metrics::RestMetrics,
-    runnable::{RunError, Runnable},
+    rbac::{Access, AccessError, Verb},
     time::Time,
 };
 use watchkeeper_informer::{SharedIndexInformer, event::Event};
 
-use crate::faults::{Fate, Faults};
+use crate::{
+    faults::{Fate, Faults},
+    support::token_client,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The events of a test, in order.
 #[derive(Clone, Default)]
-struct Story(Arc<Mutex<Vec<String>>>);
+struct EventLog(Arc<Mutex<Vec<String>>>);
 
-impl Story {
-    fn tell(&self, what: impl Into<String>) {
+impl EventLog {
+    fn add(&self, what: impl Into<String>) {
         self.0.lock().push(what.into());
     }
 
-    fn told(&self) -> Vec<String> {
+    fn lines(&self) -> Vec<String> {
         self.0.lock().clone()
     }
 
-    fn place_of(&self, what: &str) -> usize {
-        let told = self.told();
-        told.iter().position(|line| line == what).unwrap_or_else(|| panic!("{what} is not in {told:?}"))
+    fn index_of(&self, what: &str) -> usize {
+        let lines = self.lines();
+        lines.iter().position(|line| line == what).unwrap_or_else(|| panic!("{what} is not in {lines:?}"))
     }
 }
 
 type Step = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), RunError>> + Send + Sync>;
 
 /// A runnable that logs its lifecycle.
-struct Told {
+struct LoggedRunnable {
     name: &'static str,
-    story: Story,
+    log: EventLog,
     needs_leadership: bool,
     access: Vec<Access>,
     prepare: Step,
     run: Step,
 }
 
-impl Told {
-    fn new(name: &'static str, story: &Story) -> Self {
+impl LoggedRunnable {
+    fn new(name: &'static str, log: &EventLog) -> Self {
         let until_stopped: Step = Box::new(|stop| {
             Box::pin(async move {
                 stop.cancelled().await;
@@ -86,7 +87,7 @@ impl Told {
         });
         Self {
             name,
-            story: story.clone(),
+            log: log.clone(),
             needs_leadership: true,
             access: Vec::new(),
             prepare: Box::new(|_| Box::pin(async { Ok(()) })),
@@ -121,7 +122,7 @@ impl Told {
     }
 }
 
-impl Runnable for Told {
+impl Runnable for LoggedRunnable {
     fn name(&self) -> &str {
         self.name
     }
@@ -136,25 +137,25 @@ impl Runnable for Told {
 
     fn prepare(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
         Box::pin(async move {
-            self.story.tell(format!("{} prepares", self.name));
+            self.log.add(format!("{} prepares", self.name));
             (self.prepare)(stop).await?;
-            self.story.tell(format!("{} is prepared", self.name));
+            self.log.add(format!("{} is prepared", self.name));
             Ok(())
         })
     }
 
     fn run(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
         Box::pin(async move {
-            self.story.tell(format!("{} runs", self.name));
+            self.log.add(format!("{} runs", self.name));
             let result = (self.run)(stop).await;
-            self.story.tell(format!("{} has ended", self.name));
+            self.log.add(format!("{} has ended", self.name));
             result
         })
     }
 }
 
 fn failure(name: &str) -> RunError {
-    RunError::Run { name: name.to_owned(), source: "it broke".into() }
+    RunError::Run { name: name.to_owned(), source: "disk full".into() }
 }
 
 fn time() -> Time {
@@ -187,7 +188,7 @@ impl Running {
     }
 
     async fn leads(&mut self) {
-        assert!(self.leadership.as_mut().expect("an election").acquired().await);
+        assert!(self.leadership.as_mut().expect("leader election is enabled").acquired().await);
     }
 
     async fn end(&mut self) -> Result<(), ManagerError> {
@@ -205,13 +206,13 @@ fn manager(client: impl Into<Client>, identity: &str) -> Manager {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_starts_in_order_and_ends_in_the_reverse() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn runnables_start_in_order_and_stop_in_reverse() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let faults = Faults::planned({
-        let story = story.clone();
+        let log = log.clone();
         move |method, path| {
             if path.contains("/leases") && *method == Method::POST {
-                story.tell("the lease is requested");
+                log.add("the lease is requested");
             }
             Fate::Pass
         }
@@ -219,11 +220,11 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
     let mut manager = manager(faults.client(&server), "first");
     let watched = manager.factory().informer::<ConfigMap>();
     let at_stop = watched.clone();
-    let told = story.clone();
-    manager.add(Told::new("everywhere", &story).everywhere()).unwrap();
+    let shared = log.clone();
+    manager.add(LoggedRunnable::new("everywhere", &log).everywhere()).unwrap();
     manager
         .add(
-            Told::new("controller", &story)
+            LoggedRunnable::new("controller", &log)
                 .preparing(move |_| {
                     let watched: SharedIndexInformer<ConfigMap> = watched.clone();
                     async move {
@@ -235,11 +236,11 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
                     }
                 })
                 .running(move |stop| {
-                    let told = told.clone();
+                    let shared = shared.clone();
                     async move {
                         stop.cancelled().await;
                         tokio::time::sleep(SECOND).await;
-                        told.tell("the last work is done");
+                        shared.add("work finished");
                         Ok(())
                     }
                 }),
@@ -251,9 +252,9 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
     assert!(at_stop.has_synced());
     let leases: Api<Lease> = Api::namespaced(server.client(), "default");
     running.stop.cancel();
-    while story.told().last().is_some_and(|line| line != "everywhere has ended") {
+    while log.lines().last().is_some_and(|line| line != "everywhere has ended") {
         let holder = leases.get("lock.example.com").await.unwrap().spec.unwrap().holder_identity.unwrap();
-        let is_working = !story.told().iter().any(|line| line == "the last work is done");
+        let is_working = !log.lines().iter().any(|line| line == "work finished");
         assert!(!is_working || holder == "first", "the lease was released during the work");
         tokio::time::sleep(SECOND / 20).await;
     }
@@ -264,24 +265,24 @@ async fn everything_starts_in_order_and_ends_in_the_reverse() {
         "controller is prepared",
         "the lease is requested",
         "controller runs",
-        "the last work is done",
+        "work finished",
         "controller has ended",
         "everywhere has ended",
     ];
-    let places: Vec<usize> = order.iter().map(|what| story.place_of(what)).collect();
-    assert!(places.is_sorted(), "{:?}", story.told());
-    assert!(story.place_of("everywhere runs") < story.place_of("controller runs"));
-    assert!(at_stop.is_stopped(), "caches are down");
+    let places: Vec<usize> = order.iter().map(|what| log.index_of(what)).collect();
+    assert!(places.is_sorted(), "{:?}", log.lines());
+    assert!(log.index_of("everywhere runs") < log.index_of("controller runs"));
+    assert!(at_stop.is_stopped(), "caches are stopped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_stands_by_is_warm_and_takes_over() {
-    let (server, stories) = (ApiServer::in_process(), [Story::default(), Story::default()]);
+async fn a_standby_replica_has_warm_caches_and_takes_over() {
+    let (server, logs) = (ApiServer::in_process(), [EventLog::default(), EventLog::default()]);
     let mut replicas = Vec::new();
-    for (identity, story) in ["first", "second"].into_iter().zip(&stories) {
+    for (identity, log) in ["first", "second"].into_iter().zip(&logs) {
         let mut manager = manager(server.client(), identity);
-        manager.add(Told::new("controller", story)).unwrap();
-        manager.add(Told::new("everywhere", story).everywhere()).unwrap();
+        manager.add(LoggedRunnable::new("controller", log)).unwrap();
+        manager.add(LoggedRunnable::new("everywhere", log).everywhere()).unwrap();
         let mut running = Running::start(manager);
         if identity == "first" {
             running.leads().await;
@@ -290,7 +291,7 @@ async fn a_replica_that_stands_by_is_warm_and_takes_over() {
     }
     tokio::time::sleep(SECOND * 30).await;
     assert_eq!(
-        stories[1].told(),
+        logs[1].lines(),
         [
             "controller prepares",
             "controller is prepared",
@@ -304,17 +305,17 @@ async fn a_replica_that_stands_by_is_warm_and_takes_over() {
     replicas[1].leads().await;
     assert!(asked.elapsed() <= SECOND * 2, "{:?}", asked.elapsed());
     tokio::time::sleep(SECOND / 100).await;
-    assert!(stories[1].told().contains(&"controller runs".to_owned()));
+    assert!(logs[1].lines().contains(&"controller runs".to_owned()));
     replicas[1].end().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_error_of_one_runnable_ends_the_others_and_is_the_reason() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn an_error_of_one_runnable_stops_the_others_and_is_returned() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story)).unwrap();
+    manager.add(LoggedRunnable::new("good", &log)).unwrap();
     manager
-        .add(Told::new("bad", &story).running(|_| async {
+        .add(LoggedRunnable::new("bad", &log).running(|_| async {
             tokio::time::sleep(SECOND).await;
             Err(failure("bad"))
         }))
@@ -323,53 +324,53 @@ async fn the_error_of_one_runnable_ends_the_others_and_is_the_reason() {
     let error = running.ended().await.unwrap_err();
     assert!(matches!(&error, ManagerError::Failed(RunError::Run { name, .. }) if name == "bad"), "{error}");
     assert_eq!(error.exit_code(), 1);
-    assert!(story.told().contains(&"good has ended".to_owned()));
+    assert!(log.lines().contains(&"good has ended".to_owned()));
     let lease = Api::<Lease>::namespaced(server.client(), "default").get("lock.example.com").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""), "released after a failure too");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_of_one_runnable_ends_the_others_and_is_the_reason() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_panic_of_one_runnable_stops_the_others_and_is_returned() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story)).unwrap();
-    manager.add(Told::new("bad", &story).running(|_| async { panic!("at the disco") })).unwrap();
+    manager.add(LoggedRunnable::new("good", &log)).unwrap();
+    manager.add(LoggedRunnable::new("bad", &log).running(|_| async { panic!("at the disco") })).unwrap();
     let error = Running::start(manager).ended().await.unwrap_err();
     assert!(
         matches!(&error, ManagerError::Panicked { name, message } if name == "bad" && message == "at the disco"),
         "{error}"
     );
-    assert!(story.told().contains(&"good has ended".to_owned()));
+    assert!(log.lines().contains(&"good has ended".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_has_done_its_work_is_no_reason_to_end() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_runnable_that_finishes_does_not_stop_the_manager() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("once", &story).running(|_| async { Ok(()) })).unwrap();
-    manager.add(Told::new("good", &story)).unwrap();
+    manager.add(LoggedRunnable::new("once", &log).running(|_| async { Ok(()) })).unwrap();
+    manager.add(LoggedRunnable::new("good", &log)).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND * 100).await;
-    assert!(story.told().contains(&"once has ended".to_owned()));
-    assert!(!story.told().contains(&"good has ended".to_owned()));
+    assert!(log.lines().contains(&"once has ended".to_owned()));
+    assert!(!log.lines().contains(&"good has ended".to_owned()));
     running.end().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_will_never_be_ready_ends_it_before_anything_works() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_runnable_that_cannot_be_prepared_stops_the_manager_before_any_work() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story)).unwrap();
+    manager.add(LoggedRunnable::new("good", &log)).unwrap();
     manager
-        .add(Told::new("bad", &story).preparing(|_| async {
+        .add(LoggedRunnable::new("bad", &log).preparing(|_| async {
             Err(RunError::Prepare { name: "bad".into(), source: "forbidden".into() })
         }))
         .unwrap();
     let error = Running::start(manager).ended().await.unwrap_err();
     assert!(matches!(&error, ManagerError::Prepare(_)), "{error}");
     assert_eq!(error.exit_code(), 3);
-    assert!(!story.told().contains(&"good runs".to_owned()));
+    assert!(!log.lines().contains(&"good runs".to_owned()));
     assert!(
         Api::<Lease>::namespaced(server.client(), "default")
             .get_opt("lock.example.com")
@@ -380,12 +381,12 @@ async fn one_that_will_never_be_ready_ends_it_before_anything_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_not_ready_in_time_is_named() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_runnable_that_is_not_prepared_in_time_is_named() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story)).unwrap();
+    manager.add(LoggedRunnable::new("good", &log)).unwrap();
     manager
-        .add(Told::new("slow", &story).preparing(|stop| async move {
+        .add(LoggedRunnable::new("slow", &log).preparing(|stop| async move {
             stop.cancelled().await;
             Ok(())
         }))
@@ -397,12 +398,12 @@ async fn one_that_is_not_ready_in_time_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_lease_ends_the_work_and_has_a_code_of_its_own() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_lost_lease_stops_the_work_and_has_its_own_exit_code() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("controller", &story)).unwrap();
+    manager.add(LoggedRunnable::new("controller", &log)).unwrap();
     // This runnable does not end: the others must not wait for it beyond the lease duration.
-    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending())).unwrap();
+    manager.add(LoggedRunnable::new("stubborn", &log).running(|_| std::future::pending())).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND).await;
@@ -414,17 +415,17 @@ async fn a_lost_lease_ends_the_work_and_has_a_code_of_its_own() {
     assert!(matches!(&error, ManagerError::LeaseLost(_)), "{error}");
     assert_eq!(error.exit_code(), 6);
     assert!(stolen.elapsed() <= SECOND * 8, "{:?}", stolen.elapsed());
-    assert!(story.told().contains(&"controller has ended".to_owned()));
+    assert!(log.lines().contains(&"controller has ended".to_owned()));
     let spec = leases.get("lock.example.com").await.unwrap().spec.unwrap();
     assert_eq!(spec.holder_identity.as_deref(), Some("thief"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_end_in_time_is_dropped_and_named() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_runnable_that_does_not_end_in_time_is_dropped_and_named() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = manager(server.client(), "first");
-    manager.add(Told::new("good", &story)).unwrap();
-    manager.add(Told::new("stubborn", &story).running(|_| std::future::pending())).unwrap();
+    manager.add(LoggedRunnable::new("good", &log)).unwrap();
+    manager.add(LoggedRunnable::new("stubborn", &log).running(|_| std::future::pending())).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
     tokio::time::sleep(SECOND).await;
@@ -432,7 +433,7 @@ async fn one_that_does_not_end_in_time_is_dropped_and_named() {
     let error = running.end().await.unwrap_err();
     assert!(matches!(&error, ManagerError::StopTimeout { names, .. } if names == &["stubborn"]), "{error}");
     assert_eq!((error.exit_code(), asked.elapsed()), (7, SECOND * 30));
-    assert!(story.told().contains(&"good has ended".to_owned()));
+    assert!(log.lines().contains(&"good has ended".to_owned()));
     let lease = Api::<Lease>::namespaced(server.client(), "default").get("lock.example.com").await.unwrap();
     assert_eq!(
         lease.spec.unwrap().holder_identity.as_deref(),
@@ -442,11 +443,11 @@ async fn one_that_does_not_end_in_time_is_dropped_and_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_while_it_still_prepares_and_while_it_waits_to_lead() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_stop_during_preparation_or_while_waiting_for_leadership_takes_effect() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut preparing = manager(server.client(), "first");
     preparing
-        .add(Told::new("slow", &story).preparing(|stop| async move {
+        .add(LoggedRunnable::new("slow", &log).preparing(|stop| async move {
             stop.cancelled().await;
             Ok(())
         }))
@@ -458,21 +459,21 @@ async fn it_ends_while_it_still_prepares_and_while_it_waits_to_lead() {
     let mut leader = Running::start(manager(server.client(), "first"));
     leader.leads().await;
     let mut waiting = manager(server.client(), "second");
-    waiting.add(Told::new("controller", &story)).unwrap();
+    waiting.add(LoggedRunnable::new("controller", &log)).unwrap();
     let mut running = Running::start(waiting);
     tokio::time::sleep(SECOND * 5).await;
     running.end().await.unwrap();
-    assert!(!story.told().contains(&"controller runs".to_owned()));
+    assert!(!log.lines().contains(&"controller runs".to_owned()));
     leader.end().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_election_everything_runs_once_it_is_prepared() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn without_leader_election_runnables_run_once_they_are_prepared() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = Manager::builder(server.client()).time(time()).options(quiet()).build();
     assert!(manager.leadership().is_none());
     manager
-        .add(Told::new("controller", &story).preparing(|_| async {
+        .add(LoggedRunnable::new("controller", &log).preparing(|_| async {
             tokio::time::sleep(SECOND).await;
             Ok(())
         }))
@@ -481,7 +482,7 @@ async fn without_an_election_everything_runs_once_it_is_prepared() {
     tokio::time::sleep(SECOND * 2).await;
     running.end().await.unwrap();
     assert_eq!(
-        story.told(),
+        log.lines(),
         ["controller prepares", "controller is prepared", "controller runs", "controller has ended"]
     );
 }
@@ -539,20 +540,9 @@ async fn guarded() -> (ApiServer, Client) {
     (server, keeper)
 }
 
-fn token_client(server: &ApiServer, token: &str) -> Client {
-    use tower::Service as _;
-    let (service, token) = (server.service(), format!("Bearer {token}"));
-    let service = tower::service_fn(move |mut request: http::Request<kube_client::client::Body>| {
-        let mut service = service.clone();
-        request.headers_mut().insert("authorization", token.parse().unwrap());
-        async move { service.call(request).await }
-    });
-    Client::from_service(service, "default")
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts() {
-    let ((_server, keeper), story) = (guarded().await, Story::default());
+async fn a_declared_verb_that_is_denied_is_named_before_anything_starts() {
+    let ((_server, keeper), log) = (guarded().await, EventLog::default());
     let mut options = ManagerOptions::default();
     options.access_check = AccessCheck::Fail;
     let mut manager = Manager::builder(keeper.clone())
@@ -560,7 +550,9 @@ async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts
         .options(options.clone())
         .leader_election(election("first"))
         .build();
-    manager.add(Told::new("controller", &story).access([pods(Verb::READ), pods([Verb::Delete])])).unwrap();
+    manager
+        .add(LoggedRunnable::new("controller", &log).access([pods(Verb::READ), pods([Verb::Delete])]))
+        .unwrap();
     let error = Running::start(manager).ended().await.unwrap_err();
     let ManagerError::Access(AccessError::Missing { missing }) = &error else { panic!("{error}") };
     let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -574,20 +566,20 @@ async fn a_verb_that_is_declared_and_not_allowed_is_named_before_anything_starts
         ]
     );
     assert_eq!(error.exit_code(), 5);
-    assert_eq!(story.told(), Vec::<String>::new());
+    assert_eq!(log.lines(), Vec::<String>::new());
 
     // No warning is logged for access that is granted.
     let mut manager = Manager::builder(keeper.clone()).time(time()).options(options).build();
-    manager.add(Told::new("controller", &story).access([pods(Verb::READ)])).unwrap();
+    manager.add(LoggedRunnable::new("controller", &log).access([pods(Verb::READ)])).unwrap();
     let mut running = Running::start(manager);
     tokio::time::sleep(SECOND).await;
     running.end().await.unwrap();
     let mut manager = Manager::builder(keeper).time(time()).build();
-    manager.add(Told::new("careless", &story).access([pods([Verb::Delete])])).unwrap();
+    manager.add(LoggedRunnable::new("careless", &log).access([pods([Verb::Delete])])).unwrap();
     let mut running = Running::start(manager);
     tokio::time::sleep(SECOND).await;
     running.end().await.unwrap();
-    assert!(story.told().contains(&"careless has ended".to_owned()));
+    assert!(log.lines().contains(&"careless has ended".to_owned()));
 }
 
 /// Returns the status and body of a GET request.
@@ -614,18 +606,18 @@ fn listening() -> ManagerOptions {
 
 // Real sockets need real time, but no assertion depends on elapsed time.
 #[tokio::test]
-async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn a_standby_replica_is_ready_once_its_caches_are_synced() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut leader = Running::start(manager(server.client(), "first"));
     leader.leads().await;
     let mut manager =
         Manager::builder(server.client()).options(listening()).leader_election(election("second")).build();
     let (warm, is_warm) = tokio::sync::watch::channel(false);
     manager
-        .add(Told::new("controller", &story).preparing(move |_| {
+        .add(LoggedRunnable::new("controller", &log).preparing(move |_| {
             let mut is_warm = is_warm.clone();
             async move {
-                is_warm.wait_for(|is_warm| *is_warm).await.expect("it will be");
+                is_warm.wait_for(|is_warm| *is_warm).await.expect("the sender lives");
                 Ok(())
             }
         }))
@@ -645,7 +637,7 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
         (status, body.as_str()),
         (503, "[-]controller failed: reason withheld\n[+]mine ok\n[+]stopping ok\nreadyz check failed\n")
     );
-    assert_eq!(get(health, "/livez").await, (200, "ok".to_owned()), "it lives, though it is not ready");
+    assert_eq!(get(health, "/livez").await, (200, "ok".to_owned()), "alive although not ready");
     warm.send(true).unwrap();
     while get(health, "/readyz").await.0 != 200 {}
     assert!(!running.leadership.as_ref().unwrap().is_leader());
@@ -663,7 +655,7 @@ async fn readiness_is_true_on_a_replica_that_stands_by_once_it_is_warm() {
             (503, format!("[-]disk failed: reason withheld\n[+]ping ok\n{page} check failed\n"))
         );
     }
-    assert_eq!(get(health, "/readyz").await.0, 200, "a check of life is not one of readiness");
+    assert_eq!(get(health, "/readyz").await.0, 200, "a health check does not affect readiness");
     assert_eq!(get(health, "/metrics").await.0, 404, "on another port");
     assert_eq!(get(health, "/etc/passwd").await.0, 404);
     let post = request(
@@ -694,7 +686,7 @@ fn text_of(manager: &mut Manager) -> String {
 }
 
 #[tokio::test]
-async fn a_controller_that_is_added_reports_metrics_before_anything_runs_and_without_being_asked_to() {
+async fn an_added_controller_has_metric_series_before_it_runs() {
     let server = ApiServer::in_process();
     let mut manager = Manager::builder(server.client()).options(quiet()).build();
     let controller = idle_controller(&manager, "shop").workers(3).reconcile_with(idle);
@@ -739,7 +731,7 @@ async fn reconciles_and_keys_of_an_added_controller_are_counted() {
 }
 
 #[tokio::test]
-async fn a_second_controller_of_one_name_is_rejected_with_the_remedy_and_leaves_the_first_alone() {
+async fn a_second_controller_of_the_same_name_is_rejected_with_the_remedy() {
     let server = ApiServer::in_process();
     let mut manager = Manager::builder(server.client()).options(quiet()).build();
     // Both have the default name, which is the name of their kind.
@@ -767,11 +759,11 @@ async fn a_second_controller_of_one_name_is_rejected_with_the_remedy_and_leaves_
 }
 
 #[tokio::test]
-async fn runnables_of_one_name_are_rejected_since_they_would_share_a_readiness_check() {
-    let (server, story) = (ApiServer::in_process(), Story::default());
+async fn runnables_of_the_same_name_are_rejected() {
+    let (server, log) = (ApiServer::in_process(), EventLog::default());
     let mut manager = Manager::builder(server.client()).options(quiet()).build();
-    manager.add(Told::new("loop", &story)).unwrap();
-    let error = manager.add(Told::new("loop", &story)).err().unwrap();
+    manager.add(LoggedRunnable::new("loop", &log)).unwrap();
+    let error = manager.add(LoggedRunnable::new("loop", &log)).err().unwrap();
     assert!(matches!(&error, ManagerError::DuplicateName(duplicate) if duplicate.name == "loop"), "{error}");
 }
 
@@ -791,7 +783,7 @@ async fn a_controller_name_is_unique_across_managers_that_share_a_registry() {
 }
 
 #[tokio::test]
-async fn metrics_have_the_names_dashboards_know() {
+async fn manager_metrics_have_their_standard_names() {
     let server = ApiServer::in_process();
     let mut registry = prometheus_client::registry::Registry::default();
     let brought = prometheus_client::metrics::gauge::Gauge::<i64>::default();
@@ -849,9 +841,9 @@ async fn metrics_have_the_names_dashboards_know() {
 }
 
 #[tokio::test]
-async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
+async fn one_address_can_serve_both_endpoints_and_an_address_in_use_is_an_error() {
     let server = ApiServer::in_process();
-    // Bound for a moment to find a free port.
+    // Bound temporarily to find a free port.
     let held = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = held.local_addr().unwrap();
     let mut options = quiet();
@@ -873,48 +865,13 @@ async fn one_address_can_serve_both_and_one_that_is_taken_is_a_typed_error() {
     running.end().await.unwrap();
 }
 
-#[tokio::test]
-async fn connections_are_so_many_at_a_time_and_one_more_waits() {
-    let handler: Handler = Arc::new(|_| http::Response::new(http_body_util::Full::default()));
-    let endpoint = Endpoint::bind("test", "127.0.0.1:0".parse().unwrap(), handler).unwrap();
-    let (address, stop) = (endpoint.address(), CancellationToken::new());
-    let mut tasks = JoinSet::new();
-    tasks.spawn(endpoint.serve(stop.clone()));
-    let mut idle = Vec::new();
-    for _ in 0..64 {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        // Answered and kept open, so the connection was accepted.
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-        let mut start = [0; 12];
-        stream.read_exact(&mut start).await.unwrap();
-        assert_eq!(&start, b"HTTP/1.1 200");
-        idle.push(stream);
-    }
-    let mut one_more = std::pin::pin!(get(address, "/"));
-    let waits = tokio::select! {
-        biased;
-        _ = &mut one_more => false,
-        () = async { for _ in 0..1_000 { tokio::task::yield_now().await } } => true,
-    };
-    assert!(waits, "the 65th was answered");
-    idle.pop();
-    assert_eq!(one_more.await.0, 200);
-    stop.cancel();
-    tasks.join_next().await.unwrap().unwrap();
-    let mut rest = Vec::new();
-    assert!(
-        idle.pop().unwrap().read_to_end(&mut rest).await.is_ok(),
-        "idle connections are closed at the end"
-    );
-}
-
 #[tokio::test(start_paused = true)]
-async fn informers_of_the_managers_factory_run_with_the_manager_whether_or_not_a_controller_uses_them() {
+async fn the_manager_starts_all_informers_of_its_factory() {
     let server = ApiServer::in_process();
     let manager = manager(server.client(), "first");
-    let (factory, story) = (manager.factory().clone(), Story::default());
-    let (told, maps) = (story.clone(), factory.informer::<ConfigMap>().reader());
-    let handler = move |event: &Event<ConfigMap>| told.tell(event.object().name_any());
+    let (factory, log) = (manager.factory().clone(), EventLog::default());
+    let (shared, maps) = (log.clone(), factory.informer::<ConfigMap>().reader());
+    let handler = move |event: &Event<ConfigMap>| shared.add(event.object().name_any());
     factory.informer::<ConfigMap>().add_handler(handler).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;
@@ -922,7 +879,7 @@ async fn informers_of_the_managers_factory_run_with_the_manager_whether_or_not_a
     let map = serde_json::from_value(json!({"metadata": {"name": "settings"}})).unwrap();
     let client = Api::<ConfigMap>::default_namespaced(server.client());
     client.create(&PostParams::default(), &map).await.unwrap();
-    while !story.told().iter().any(|name| name == "settings") {
+    while !log.lines().iter().any(|name| name == "settings") {
         tokio::time::sleep(SECOND / 20).await;
     }
     assert!(maps.get("default/settings").is_some());
@@ -931,7 +888,7 @@ async fn informers_of_the_managers_factory_run_with_the_manager_whether_or_not_a
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_the_host_they_go_to_and_those_without_an_answer_too() {
+async fn requests_are_counted_by_host_also_without_a_response() {
     let server = ApiServer::in_process();
     let address = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap().address();
     let mut registry = prometheus_client::registry::Registry::default();
@@ -944,7 +901,7 @@ async fn requests_are_counted_by_the_host_they_go_to_and_those_without_an_answer
     let error = counted.clientset().core_v1().pods("default").get("none").await.unwrap_err();
     assert!(
         matches!(error, watchkeeper_client::Error::Transport { .. }),
-        "told apart as without counting: {error}"
+        "the error is the same as without counting: {error}"
     );
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();

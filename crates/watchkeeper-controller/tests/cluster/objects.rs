@@ -78,7 +78,7 @@ impl Asked {
 }
 
 #[tokio::test]
-async fn a_finalizer_is_there_before_the_first_apply_and_goes_after_the_cleanup() {
+async fn a_finalizer_is_added_before_the_first_apply_and_removed_after_the_cleanup() {
     let (server, asked) = (ApiServer::in_process(), Asked::default());
     let object =
         create(&server, json!({"metadata": {"name": "a", "finalizers": ["other.example.com/x"]}})).await;
@@ -130,7 +130,7 @@ async fn nothing_is_applied_if_the_finalizer_cannot_be_added() {
 }
 
 #[tokio::test]
-async fn a_finalizer_is_taken_away_though_others_write_at_the_same_time_and_they_keep_theirs() {
+async fn a_finalizer_is_removed_despite_concurrent_writes_and_other_finalizers_are_kept() {
     let (server, asked) = (ApiServer::in_process(), Asked::default());
     let api = api(&server);
     create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS, "other.example.com/x"]}})).await;
@@ -204,7 +204,7 @@ enum OwnError {
 }
 
 #[tokio::test]
-async fn an_error_of_a_closure_keeps_its_class_whatever_its_type_and_whatever_wraps_it() {
+async fn an_error_of_a_closure_keeps_its_class_for_every_type_and_wrapper() {
     let server = ApiServer::in_process();
     let object = create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS]}})).await;
     let api = api(&server);
@@ -247,7 +247,7 @@ fn wanted(data: &Value) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn an_apply_that_would_change_nothing_is_not_sent() {
+async fn an_apply_without_effect_is_not_sent() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
     let applier = Applier::new("shop");
@@ -286,7 +286,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
     assert_eq!(other.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap(), Applied::Skipped);
 
     // Without memory, every call sends a request.
-    let forgetful = Applier::new("shop").remembering(0);
+    let forgetful = Applier::new("shop").capacity(0);
     for _ in 0..2 {
         let result = forgetful.apply(&counted, &fewer, Some(&fewer_made)).await.unwrap();
         assert!(matches!(result, Applied::Unchanged(_)), "{result:?}");
@@ -299,7 +299,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_status_is_applied_apart_from_the_rest_and_skipped_alike() {
+async fn a_status_is_applied_separately_and_skipped_under_the_same_conditions() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let deployments: Api<Deployment> = Api::default_namespaced(faults.client(&server).kube());
     let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {
@@ -323,11 +323,11 @@ async fn a_status_is_applied_apart_from_the_rest_and_skipped_alike() {
 }
 
 #[tokio::test]
-async fn a_field_of_another_manager_is_taken_or_is_a_conflict_as_was_chosen() {
+async fn a_field_of_another_manager_is_taken_over_or_is_a_conflict() {
     let server = ApiServer::in_process();
     let api = api(&server);
     Applier::new("one").apply(&api, &wanted(&json!({"x": "1"})), None).await.unwrap();
-    let polite = Applier::new("two").yielding();
+    let polite = Applier::new("two").without_force();
     let error = polite.apply(&api, &wanted(&json!({"x": "2"})), None).await.unwrap_err();
     assert!(error.to_string().contains("conflict"), "{error}");
     Applier::new("two").apply(&api, &wanted(&json!({"x": "2"})), None).await.unwrap();
@@ -335,7 +335,7 @@ async fn a_field_of_another_manager_is_taken_or_is_a_conflict_as_was_chosen() {
 }
 
 #[tokio::test]
-async fn an_object_is_created_or_updated_or_left_alone() {
+async fn an_object_is_created_updated_or_unchanged() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let counted: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
     let initial: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
@@ -364,7 +364,7 @@ async fn an_object_is_created_or_updated_or_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
+async fn a_concurrent_write_is_a_conflict_and_is_not_lost() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     create(&server, json!({"metadata": {"name": "a"}, "data": {"k": "1"}})).await;
     let second = Duration::from_secs(1);
@@ -387,7 +387,7 @@ async fn what_others_write_between_the_read_and_the_write_is_not_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_tried_again_five_times_and_anything_else_is_not() {
+async fn a_conflict_is_retried_five_times_and_other_errors_are_not() {
     let server = ApiServer::in_process();
     let api = api(&server);
     let stale = create(&server, json!({"metadata": {"name": "a"}})).await;

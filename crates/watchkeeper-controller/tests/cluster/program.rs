@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
-    access::Verb,
     events::{EventType, Recorder},
     leader::{LeaderElection, Leadership},
     manager::{Manager, ManagerError},
@@ -25,6 +24,7 @@ use watchkeeper_controller::{
         finalizer::{self, finalize},
         owner,
     },
+    rbac::Verb,
     time::Time,
 };
 
@@ -128,7 +128,7 @@ async fn make(server: &ApiServer, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_of_two_replicas_does_everything_once_and_hands_over() {
+async fn two_replicas_process_every_object_once_and_hand_over() {
     let (server, log) = (ApiServer::in_process(), Log::default());
     let (configs, secrets) = (
         Api::<ConfigMap>::default_namespaced(server.client()),

@@ -9,13 +9,14 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
 use watchkeeper_controller::{
-    access::{Access, Verb},
     manager::Manager,
     options::{AccessCheck, ManagerArgs, ManagerOptions},
-    rbac::{Manifests, definition_yaml, missing, to_yaml},
+    rbac::{Access, Manifests, Verb, definition_yaml, missing_access, to_yaml},
 };
 
-/// A shop, to be kept.
+use crate::support::token_client;
+
+/// An online shop.
 #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "shop.example.com",
@@ -55,17 +56,6 @@ fn declared() -> Vec<Access> {
     ]
 }
 
-fn client(server: &ApiServer, token: &str) -> Client {
-    use tower::Service as _;
-    let (service, token) = (server.service(), format!("Bearer {token}"));
-    let service = tower::service_fn(move |mut request: http::Request<kube_client::client::Body>| {
-        let mut service = service.clone();
-        request.headers_mut().insert("authorization", token.parse().unwrap());
-        async move { service.call(request).await }
-    });
-    Client::from_service(service, "default")
-}
-
 /// Posts a YAML document to the path of its kind.
 async fn install(client: &Client, document: &str) -> Value {
     let kind = document.lines().find_map(|line| line.strip_prefix("kind: ")).expect("a kind").to_owned();
@@ -93,14 +83,14 @@ async fn install(client: &Client, document: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_installed_is_exactly_what_was_declared() {
+async fn installed_manifests_grant_exactly_the_declared_access() {
     let server = ApiServer::builder()
         .tokens("root,root,1,\"system:masters\"\nsecret,system:serviceaccount:default:keeper,2,")
         .unwrap()
         .rbac(true)
         .build();
-    let (root, keeper) = (client(&server, "root"), client(&server, "secret"));
-    let before = missing(&keeper, &declared()).await.unwrap();
+    let (root, keeper) = (token_client(&server, "root"), token_client(&server, "secret"));
+    let before = missing_access(&keeper, &declared()).await.unwrap();
     assert_eq!(before.len(), 12, "each verb once: {before:?}");
 
     let yaml = Manifests::new("keeper", "default", &declared()).to_yaml().unwrap();
@@ -109,13 +99,13 @@ async fn what_is_installed_is_exactly_what_was_declared() {
     for document in documents {
         install(&root, document).await;
     }
-    assert_eq!(missing(&keeper, &declared()).await.unwrap(), [], "{yaml}");
+    assert_eq!(missing_access(&keeper, &declared()).await.unwrap(), [], "{yaml}");
     let more = [
         Access::new("apps", "deployments", [Verb::Delete]),
         Access::new("coordination.k8s.io", "leases", [Verb::Get]),
     ];
     let still_missing: Vec<String> =
-        missing(&keeper, &more).await.unwrap().iter().map(ToString::to_string).collect();
+        missing_access(&keeper, &more).await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(
         still_missing,
         ["delete deployments.apps in all namespaces", "get leases.coordination.k8s.io in all namespaces"]
@@ -130,13 +120,13 @@ struct Program {
 
 /// Installs roles from a run without `--leader-elect`, and enables the flag afterwards.
 #[tokio::test(start_paused = true)]
-async fn the_roles_that_a_program_prints_are_enough_to_lead_and_to_nothing_more() {
+async fn printed_roles_are_sufficient_for_leader_election_and_nothing_more() {
     let server = ApiServer::builder()
         .tokens("root,root,1,\"system:masters\"\nsecret,system:serviceaccount:shop:keeper,2,")
         .unwrap()
         .rbac(true)
         .build();
-    let (root, keeper) = (client(&server, "root"), client(&server, "secret"));
+    let (root, keeper) = (token_client(&server, "root"), token_client(&server, "secret"));
     for namespace in ["shop", "locks"] {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         root.rest().post().api("v1").resource("namespaces").body(&namespace).send::<Value>().await.unwrap();
@@ -162,12 +152,12 @@ async fn the_roles_that_a_program_prints_are_enough_to_lead_and_to_nothing_more(
     ended.unwrap();
     assert!(leads);
 
-    let elsewhere = missing(&keeper, &[Access::leader_election("shop")]).await.unwrap();
+    let elsewhere = missing_access(&keeper, &[Access::leader_election("shop")]).await.unwrap();
     assert_eq!(elsewhere.len(), 3, "only where the lease is: {elsewhere:?}");
 }
 
 #[test]
-fn nothing_declared_is_no_role() {
+fn without_declared_access_there_is_no_role() {
     let manifests = Manifests::new("keeper", "default", &[]);
     assert_eq!((manifests.cluster, manifests.namespaces), (None, Vec::new()));
     let yaml = Manifests::new("keeper", "default", &declared()[4..]).to_yaml().unwrap();
@@ -184,7 +174,7 @@ fn nothing_declared_is_no_role() {
 }
 
 #[tokio::test]
-async fn a_definition_as_yaml_is_taken_by_a_server_and_says_what_the_type_says() {
+async fn a_definition_as_yaml_is_accepted_by_a_server_and_matches_the_type() {
     use kube_core::CustomResourceExt as _;
     let yaml = definition_yaml::<Shop>().unwrap();
     assert!(
@@ -200,7 +190,7 @@ async fn a_definition_as_yaml_is_taken_by_a_server_and_says_what_the_type_says()
 }
 
 #[test]
-fn texts_that_yaml_would_take_for_something_else_stay_texts() {
+fn ambiguous_yaml_strings_are_quoted() {
     let tricky = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {
         "yes": "yes", "no": "no", "null": "null", "number": "1.0", "octal": "0o7", "date": "2026-01-02", "tilde": "~",
         "lines": "a\nb\n", "colon": "a: b", "hash": "a # b", "dash": "- a", "empty": "", "quote": "it's \"so\"", "tab": "\ta", "blank": " a ",

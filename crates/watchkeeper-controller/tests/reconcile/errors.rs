@@ -12,7 +12,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube_client::api::{Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
-use watchkeeper_controller::{Action, Context, Controller, GiveUpReason, ReconcileError, Request, Triggers};
+use watchkeeper_controller::{AbandonReason, Action, Context, Controller, ReconcileError, Request};
 
 use crate::support::*;
 
@@ -23,16 +23,12 @@ fn tries(log: &Log, key: &str, began: Duration) -> Vec<(u128, u32)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_is_tried_again_after_a_backoff_of_its_own_and_forgotten_when_it_works() {
-    let server = server();
-    let triggers = Triggers::new();
-    let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        noted.note(&request);
+async fn a_failing_key_is_retried_after_its_own_backoff_and_reset_on_success() {
+    let (server, triggers, log) = setup();
+    let reconcile = log.wrap(move |request: Request<ConfigMap>, _: Context| {
         let fails = request.name() == "bad" && request.failures < 4;
         async move { if fails { Err(ReconcileError::new("not yet")) } else { Ok(Action::done()) } }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     let began = log.now();
@@ -56,21 +52,19 @@ async fn a_key_that_fails_is_tried_again_after_a_backoff_of_its_own_and_forgotte
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_given_up_after_five_retries_and_reported_and_looked_at_again_when_it_changes() {
+async fn a_key_is_abandoned_after_its_retries_and_reconciled_again_when_it_changes() {
     let server = server();
     let maps = maps(&server.client());
     let given_up = Arc::new(Mutex::new(Vec::new()));
     let reports = Arc::clone(&given_up);
     let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        noted.note(&request);
-        async move { Err::<Action, _>(ReconcileError::new("cannot be done")) }
-    };
-    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_give_up(
-        move |gave_up| {
-            let GiveUpReason::Error(error) = &gave_up.reason else { panic!("{gave_up:?}") };
-            let report = format!("{} {} {} {error}", gave_up.controller, gave_up.key, gave_up.tries);
+    let reconcile = log.wrap(move |_: Request<ConfigMap>, _: Context| async move {
+        Err::<Action, _>(ReconcileError::new("cannot be done"))
+    });
+    let controller = Controller::<ConfigMap>::new(server.client()).named("pods").retry_limit(5).on_abandon(
+        move |abandoned| {
+            let AbandonReason::Error(error) = &abandoned.reason else { panic!("{abandoned:?}") };
+            let report = format!("{} {} {} {error}", abandoned.controller, abandoned.key, abandoned.attempts);
             reports.lock().push(report);
         },
     );
@@ -92,20 +86,16 @@ async fn a_key_is_given_up_after_five_retries_and_reported_and_looked_at_again_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_terminal_error_is_reported_and_not_tried_again() {
-    let server = server();
-    let triggers = Triggers::new();
+async fn a_terminal_error_is_reported_and_not_retried() {
+    let (server, triggers, log) = setup();
     let reports = Arc::new(Mutex::new(Vec::new()));
     let reported = Arc::clone(&reports);
-    let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        noted.note(&request);
-        async move { Err::<Action, _>(ReconcileError::terminal("never")) }
-    };
+    let reconcile = log.wrap(move |_: Request<ConfigMap>, _: Context| async move {
+        Err::<Action, _>(ReconcileError::terminal("never"))
+    });
     let controller = Controller::<ConfigMap>::new(server.client())
         .channel(&triggers)
-        .on_give_up(move |gave_up| reported.lock().push((gave_up.key.to_string(), gave_up.tries)));
+        .on_abandon(move |abandoned| reported.lock().push((abandoned.key.to_string(), abandoned.attempts)));
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
     reports.lock().clear();
@@ -117,18 +107,14 @@ async fn a_terminal_error_is_reported_and_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_looked_at_again_from_the_newer_state_and_is_no_failure() {
-    let server = server();
+async fn a_conflict_is_reconciled_again_and_not_counted_as_a_failure() {
+    let (server, triggers, log) = setup();
     let maps_api = maps(&server.client());
     let old = create(&maps_api, &map("a")).await;
     patch(&maps_api, "a", json!({"data": {"k": "someone else's"}})).await;
-    let triggers = Triggers::new();
-    let log = Log::new();
-    let noted = log.clone();
     let writes_left = Arc::new(AtomicU32::new(0));
     let left = Arc::clone(&writes_left);
-    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        noted.note(&request);
+    let reconcile = log.wrap(move |request: Request<ConfigMap>, ctx: Context| {
         let is_stale = request.name() == "a" && left.load(Ordering::Relaxed) > 0;
         let (left, stale) = (Arc::clone(&left), old.clone());
         async move {
@@ -138,7 +124,7 @@ async fn a_conflict_is_looked_at_again_from_the_newer_state_and_is_no_failure() 
             }
             Ok::<_, ReconcileError>(Action::done())
         }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers).retry_limit(0);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
@@ -156,16 +142,12 @@ async fn a_conflict_is_looked_at_again_from_the_newer_state_and_is_no_failure() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
-    let server = server();
-    let triggers = Triggers::new();
+async fn a_panic_is_a_failure_of_its_key_and_the_worker_continues() {
+    let (server, triggers, log) = setup();
     let reports = Arc::new(Mutex::new(Vec::new()));
     let reported = Arc::clone(&reports);
-    let log = Log::new();
-    let noted = log.clone();
     // First before the future exists, then within it, then with a payload that is not text.
-    let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        noted.note(&request);
+    let reconcile = log.wrap(move |request: Request<ConfigMap>, _: Context| {
         let is_bad = request.name() == "bad";
         assert!(!is_bad || request.failures != 0, "before there is a future");
         async move {
@@ -175,12 +157,12 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
                 (false, _) => Ok::<_, ReconcileError>(Action::done()),
             }
         }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(server.client())
         .channel(&triggers)
         .retry_limit(2)
-        .on_give_up(move |gave_up| {
-            let GiveUpReason::Panic(message) = gave_up.reason else { panic!("{gave_up:?}") };
+        .on_abandon(move |abandoned| {
+            let AbandonReason::Panic(message) = abandoned.reason else { panic!("{abandoned:?}") };
             reported.lock().push(message.to_owned());
             panic!("and the hook panics too");
         });
@@ -199,15 +181,11 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
-    let server = server();
-    let triggers = Triggers::new();
+async fn a_reconcile_that_times_out_is_dropped_and_retried() {
+    let (server, triggers, log) = setup();
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&tokens);
-    let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        noted.note(&request);
+    let reconcile = log.wrap(move |request: Request<ConfigMap>, ctx: Context| {
         let is_stuck = request.name() == "slow" && request.failures == 0;
         kept.lock().push((request.key.to_string(), ctx.cancellation()));
         async move {
@@ -217,7 +195,7 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
             tokio::time::sleep(ms(999)).await;
             Ok::<_, ReconcileError>(Action::done())
         }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers).timeout(ms(1_000));
     let running = started(controller.reconcile_with(reconcile)).await;
     tokio::time::sleep(ms(60_000)).await;
@@ -236,17 +214,15 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_of_the_desired_state_does_not_wait_for_the_backoff_and_a_status_does() {
+async fn an_edit_of_the_desired_state_skips_the_backoff_and_a_status_update_does_not() {
     let server = server();
     let client = server.client();
     let api = deployments(&client);
     create(&api, &deployment("web")).await;
     let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<Deployment>, _: Context| {
-        noted.note(&request);
-        async move { Err::<Action, _>(ReconcileError::new("broken")) }
-    };
+    let reconcile = log.wrap(move |_: Request<Deployment>, _: Context| async move {
+        Err::<Action, _>(ReconcileError::new("broken"))
+    });
     let running = started(Controller::<Deployment>::new(client).reconcile_with(reconcile)).await;
     tokio::time::sleep(ms(500_000)).await; // the backoff has grown to minutes
     log.take();

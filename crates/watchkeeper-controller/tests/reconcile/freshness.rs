@@ -9,7 +9,7 @@ use serde_json::json;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::{Client, limits::Limits, list_watch::ListWatch, rest::Deadlines};
 use watchkeeper_controller::{
-    Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watching,
+    Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watch,
 };
 use watchkeeper_informer::{SharedIndexInformer, SharedInformerFactory, controller::Config, factory::Scope};
 
@@ -156,7 +156,7 @@ fn is_as_late(look: &Look, delay: u64) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_after_a_change_waits_until_the_cache_shows_it() {
+async fn a_reconcile_after_a_change_waits_until_the_cache_shows_it() {
     let looks = Scene::new(ms(2_000), Write::Change, |controller| controller).await.play(ms(10_000)).await;
     assert_eq!(looks[0], Look { at: 0, freshness: Freshness::Fresh, a: Some(false), has_b: false });
     assert_eq!(looks.len(), 2, "the wait and its event share one reconcile: {looks:?}");
@@ -166,7 +166,7 @@ async fn a_look_after_a_change_waits_until_the_cache_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_after_a_change_whose_event_is_filtered_out_waits_too() {
+async fn a_reconcile_after_a_change_whose_event_is_filtered_waits_too() {
     let configure = |controller: Controller<ConfigMap>| {
         controller.filter(|change: watchkeeper_controller::Change<'_, ConfigMap>| change.before().is_none())
     };
@@ -177,7 +177,7 @@ async fn a_look_after_a_change_whose_event_is_filtered_out_waits_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_after_a_creation_waits_until_the_cache_shows_it() {
+async fn a_reconcile_after_a_creation_waits_until_the_cache_shows_it() {
     let looks = Scene::new(ms(2_000), Write::Create, |controller| controller).await.play(ms(10_000)).await;
     assert_eq!(looks.len(), 2, "{looks:?}");
     assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
@@ -185,7 +185,7 @@ async fn a_look_after_a_creation_waits_until_the_cache_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_after_a_deletion_waits_until_the_cache_shows_it() {
+async fn a_reconcile_after_a_deletion_waits_until_the_cache_shows_it() {
     let looks = Scene::new(ms(2_000), Write::Delete, |controller| controller).await.play(ms(10_000)).await;
     assert_eq!(looks.len(), 2, "{looks:?}");
     assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
@@ -193,7 +193,7 @@ async fn a_look_after_a_deletion_waits_until_the_cache_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_created_and_deleted_again_is_not_taken_for_gone_before_it_came() {
+async fn a_deletion_is_not_observed_before_the_creation() {
     let looks = Scene::new(ms(1_000), Write::CreateAndDelete, |c| c).await.play(ms(10_000)).await;
     assert_eq!(looks.len(), 2, "{looks:?}");
     // The creation is observed after one second, the deletion after two.
@@ -202,7 +202,7 @@ async fn what_was_created_and_deleted_again_is_not_taken_for_gone_before_it_came
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_has_an_end_and_says_so() {
+async fn the_wait_times_out_and_the_context_reports_it() {
     let configure = |controller: Controller<ConfigMap>| controller.freshness_timeout(ms(1_500));
     let looks = Scene::new(ms(60_000), Write::Change, configure).await.play(ms(30_000)).await;
     assert_eq!(looks.len(), 2, "{looks:?}");
@@ -212,7 +212,7 @@ async fn the_wait_has_an_end_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
+async fn writes_that_no_cache_shows_and_untracked_writes_are_not_waited_for() {
     let cases: [(Write, Configure); 6] = [
         (Write::Nothing, |controller| controller),
         (Write::ChangeTried, |controller| controller),
@@ -230,7 +230,7 @@ async fn nothing_is_waited_for_that_no_cache_will_show_or_nobody_wants() {
 
 /// Returns the milliseconds at which `default/x` was reconciled by a controller that watches these config
 /// maps, if the key is enqueued every 10 ms and each reconcile creates a config map in `default`.
-async fn creating(server: &ApiServer, primary: Watching<ConfigMap>) -> Vec<u128> {
+async fn creating(server: &ApiServer, primary: Watch<ConfigMap>) -> Vec<u128> {
     let factory = SharedInformerFactory::new(server.client());
     let (triggers, log) = (Triggers::new(), Log::new());
     let noted = log.clone();
@@ -242,7 +242,7 @@ async fn creating(server: &ApiServer, primary: Watching<ConfigMap>) -> Vec<u128>
             Ok::<_, ReconcileError>(Action::done())
         }
     };
-    let controller = Controller::watching(&factory, primary).channel(&triggers);
+    let controller = Controller::on_with(&factory, primary).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
     let began = log.now();
@@ -266,13 +266,13 @@ async fn a_write_that_the_informer_excludes_is_not_waited_for() {
     ];
     for scope in scopes {
         let server = server();
-        assert_eq!(creating(&server, Watching::within(scope.clone())).await, [0, 10, 20], "{scope}");
+        assert_eq!(creating(&server, Watch::within(scope.clone())).await, [0, 10, 20], "{scope}");
     }
     // An informer that was not created by the factory.
     let server = server();
     let maps = Client::from(server.client()).resource::<ConfigMap>().namespace("kube-system");
     let informer = SharedIndexInformer::new(Config::new("maps", ListWatch::new(&maps)));
-    assert_eq!(creating(&server, Watching::informer(&informer)).await, [0, 10, 20], "standalone");
+    assert_eq!(creating(&server, Watch::informer(&informer)).await, [0, 10, 20], "standalone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,7 +335,7 @@ async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
             Ok::<_, ReconcileError>(Action::done())
         }
     };
-    let on_node = Watching::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
+    let on_node = Watch::<Pod>::within(Scope::all().fields("spec.nodeName=node-1"));
     let controller = Controller::<ConfigMap>::on(&factory).owns_with(on_node).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     for number in 0..4 {

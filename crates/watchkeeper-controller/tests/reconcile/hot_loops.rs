@@ -37,7 +37,7 @@ fn taken(found: &Found) -> Vec<HotLoop> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence() {
+async fn a_key_that_its_own_writes_enqueue_is_reported_once_with_evidence() {
     let server = server();
     let client = server.client();
     let clock = Arc::new(AtomicU64::new(0));
@@ -62,8 +62,8 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
     tokio::time::sleep(Duration::from_mins(3)).await;
     let told = taken(&found);
     assert_eq!(told.len(), 1, "{told:?}");
-    let HotLoop { controller, key, reconciles, echoes, within, writes, .. } = &told[0];
-    assert_eq!((&**controller, key.as_str(), *reconciles, *echoes), ("maps", "default/hot", 10, 10));
+    let HotLoop { controller, key, reconciles, from_own_events, within, writes, .. } = &told[0];
+    assert_eq!((&**controller, key.as_str(), *reconciles, *from_own_events), ("maps", "default/hot", 10, 10));
     assert_eq!(within.as_millis(), 4_500);
     let writes: BTreeMap<_, _> = writes.iter().map(|(name, w)| (&**name, (w.total, w.no_ops))).collect();
     assert_eq!(writes, BTreeMap::from([("configmaps", (10, 0))]));
@@ -83,7 +83,7 @@ async fn a_key_that_is_woken_by_its_own_writes_is_named_once_with_the_evidence()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_writes_what_is_there_again_and_again_is_named() {
+async fn a_key_that_repeats_writes_without_effect_is_reported() {
     let server = server();
     let client = server.client();
     create(&maps(&client), &map("same")).await;
@@ -99,13 +99,13 @@ async fn a_key_that_writes_what_is_there_again_and_again_is_named() {
     running.stop().await;
     let told = taken(&found);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].key.as_str(), told[0].reconciles, told[0].echoes), ("default/same", 10, 0));
+    assert_eq!((told[0].key.as_str(), told[0].reconciles, told[0].from_own_events), ("default/same", 10, 0));
     let writes = told[0].writes["configmaps"];
     assert_eq!((writes.total, writes.no_ops), (10, 10));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_writes_settle_is_not_named_however_often_it_is_edited() {
+async fn a_key_whose_writes_converge_is_not_reported() {
     let server = server();
     let client = server.client();
     create(&maps(&client), &map("a")).await;
@@ -136,7 +136,7 @@ async fn a_key_whose_writes_settle_is_not_named_however_often_it_is_edited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_are_the_users_and_nobody_looks_when_told_not_to() {
+async fn hot_loop_limits_are_configurable_and_detection_can_be_disabled() {
     let server = server();
     let client = server.client();
     let beat = |request: Request<ConfigMap>, ctx: Context| async move {

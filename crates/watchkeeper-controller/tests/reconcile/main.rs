@@ -1,14 +1,15 @@
 //! The reconcile loop, on the embedded API server and on virtual time.
 
-#![expect(clippy::unwrap_used, reason = "what the tests share fails them, as they do themselves")]
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod errors;
 mod finalizers;
 mod freshness;
 mod hot_loops;
+mod logs;
 mod mapping;
+mod metrics;
 mod model;
 mod running;
-mod seen_outside;
 mod sources;
 mod support;

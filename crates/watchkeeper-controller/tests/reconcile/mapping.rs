@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube_core::{Expression, ObjectMeta};
 use serde_json::json;
 use watchkeeper_controller::{
-    Change, ChangeKind, Controller, Triggers, Watching, each_state,
+    Change, ChangeKind, Controller, Triggers, Watch, each_state,
     predicate::{
         Predicate, annotations_changed, finalizers_changed, generation_changed, labels_changed, labels_match,
         not, resource_version_changed,
@@ -24,7 +24,7 @@ use watchkeeper_informer::{
 use crate::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn an_owned_object_has_the_owner_looked_at_that_controls_it_and_both_when_it_is_handed_over() {
+async fn a_change_of_an_owned_object_enqueues_its_controller_and_both_when_the_controller_changes() {
     let server = server();
     let client = server.client();
     let api = deployments(&client);
@@ -59,7 +59,7 @@ async fn an_owned_object_has_the_owner_looked_at_that_controls_it_and_both_when_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_in_another_group_or_in_no_namespace_is_told_apart() {
+async fn owners_are_distinguished_by_group_and_scope() {
     let server = server();
     let client = server.client();
     install_foos(&client).await;
@@ -99,7 +99,7 @@ async fn an_owner_in_another_group_or_in_no_namespace_is_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_sees_the_old_and_the_new_state() {
+async fn a_mapping_receives_the_old_and_the_new_state() {
     let server = server();
     let client = server.client();
     let api = deployments(&client);
@@ -142,7 +142,7 @@ async fn a_mapping_sees_the_old_and_the_new_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_that_panics_costs_its_event_and_nothing_else() {
+async fn a_mapping_that_panics_loses_its_event_only() {
     let server = server();
     let client = server.client();
     let log = Log::new();
@@ -161,7 +161,7 @@ async fn a_mapping_that_panics_costs_its_event_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn triggers_wait_for_a_controller_and_go_to_each_and_to_none_that_is_gone() {
+async fn triggers_wait_for_a_controller_and_are_sent_to_every_connected_one() {
     let server = server();
     let triggers = Triggers::new();
     triggers.send(key("default/early"), because("first"));
@@ -192,7 +192,7 @@ async fn triggers_wait_for_a_controller_and_go_to_each_and_to_none_that_is_gone(
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_changes_that_a_filter_admits_are_looked_at() {
+async fn only_changes_that_a_filter_admits_are_reconciled() {
     let server = server();
     let client = server.client();
     let api = deployments(&client);
@@ -212,7 +212,7 @@ async fn only_changes_that_a_filter_admits_are_looked_at() {
     assert_eq!(log.take_keys(), ["default/web"]);
 
     let owned_log = Log::new();
-    let watching = Watching::<Deployment>::within(Scope::namespace("default")).filter(generation_changed());
+    let watching = Watch::<Deployment>::within(Scope::namespace("default")).filter(generation_changed());
     let controller = Controller::<ConfigMap>::new(client.clone()).owns_with(watching);
     let owning = started(controller.reconcile_with(owned_log.noting())).await;
     create(&api, &owned(deployment("child"), &[owner("ConfigMap", "a", true)])).await;
@@ -237,7 +237,7 @@ fn with(metadata: serde_json::Value) -> Arc<ConfigMap> {
 }
 
 #[test]
-fn each_predicate_admits_what_it_says() {
+fn each_predicate_admits_the_documented_changes() {
     let base =
         || with(json!({"name": "a", "generation": 1, "resourceVersion": "1", "labels": {"app": "web"}}));
     let update = |new: serde_json::Value| Event::Updated { old: base(), new: with(new) };
@@ -330,7 +330,7 @@ async fn a_kind_known_at_run_time_can_be_watched_and_reconciled() {
     let resource = watchkeeper_client::dynamic::GroupVersionResource::new("", "v1", "configmaps");
     let factory = SharedInformerFactory::new(client.clone());
     let log = Log::new();
-    let controller = Controller::watching(&factory, Watching::resource(&resource));
+    let controller = Controller::on_with(&factory, Watch::resource(&resource));
     let running = started(controller.reconcile_with(log.noting())).await;
     log.take();
     let api = maps(&client);

@@ -171,12 +171,12 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
             }
         }
     };
-    let gave_up = Arc::clone(&world);
+    let abandoned = Arc::clone(&world);
     let controller = Controller::<ConfigMap>::on(&factory)
         .channel(&triggers)
         .workers(workers)
         .retry_limit(RETRIES)
-        .on_give_up(move |it| gave_up.lock().given_up.push((number(it.key), it.tries)));
+        .on_abandon(move |it| abandoned.lock().given_up.push((number(it.key), it.attempts)));
     let running = started(controller.reconcile_with(reconcile)).await;
 
     let mut outside = Outside { version: 1, ..Outside::default() };

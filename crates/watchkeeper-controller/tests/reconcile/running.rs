@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_controller::{
     Action, Context, Controller, Priority, ReconcileError, Reconciler, Request, Triggers,
-    runnable::{RunError, Runnable as _},
+    manager::{RunError, Runnable as _},
 };
 
 use watchkeeper_informer::factory::FactoryBuilder;
@@ -27,7 +27,7 @@ use watchkeeper_informer::factory::FactoryBuilder;
 use crate::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_looked_at_when_its_object_comes_changes_and_goes() {
+async fn a_key_is_reconciled_when_its_object_is_created_changed_and_deleted() {
     let server = server();
     let maps = maps(&server.client());
     let log = Log::new();
@@ -83,7 +83,7 @@ impl Reconciler<ConfigMap> for Crowd {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_keys_are_worked_on_at_once_as_there_are_workers_and_each_by_one_of_them() {
+async fn keys_are_reconciled_concurrently_up_to_the_number_of_workers_and_each_by_one_worker() {
     let server = server();
     for (workers, expected) in [(None, 1), (Some(0), 1), (Some(4), 4)] {
         let triggers = Triggers::new();
@@ -108,14 +108,11 @@ async fn as_many_keys_are_worked_on_at_once_as_there_are_workers_and_each_by_one
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_comes_back_when_it_asks_to_with_the_priority_it_asks_for() {
-    let server = server();
-    let triggers = Triggers::new();
-    let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        noted.note(&request);
-        let tries = noted.all().len();
+async fn a_key_is_requeued_after_the_requested_delay_with_the_requested_priority() {
+    let (server, triggers, log) = setup();
+    let logged = log.clone();
+    let reconcile = log.wrap(move |_: Request<ConfigMap>, _: Context| {
+        let tries = logged.all().len();
         async move {
             Ok::<_, ReconcileError>(match tries {
                 1 => Action::requeue_after(ms(5_000)),
@@ -124,7 +121,7 @@ async fn a_key_comes_back_when_it_asks_to_with_the_priority_it_asks_for() {
                 _ => Action::done(),
             })
         }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
@@ -152,7 +149,7 @@ async fn a_key_comes_back_when_it_asks_to_with_the_priority_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_lets_what_runs_finish_and_begins_nothing_new() {
+async fn a_stop_lets_running_reconciles_finish_and_begins_no_other() {
     let server = server();
     let triggers = Triggers::new();
     let (begun, finished) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -183,24 +180,21 @@ async fn a_stop_lets_what_runs_finish_and_begins_nothing_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_drops_what_does_not_finish_in_time_and_a_later_run_takes_it_up_again() {
-    let server = server();
-    let triggers = Triggers::new();
-    let log = Log::new();
-    let noted = log.clone();
+async fn a_stop_drops_unfinished_reconciles_and_a_later_run_repeats_them() {
+    let (server, triggers, log) = setup();
+    let logged = log.clone();
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&tokens);
-    let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        noted.note(&request);
+    let reconcile = log.wrap(move |request: Request<ConfigMap>, ctx: Context| {
         kept.lock().push(ctx.cancellation());
-        let is_stuck = request.name() == "stuck" && noted.all().len() == 1;
+        let is_stuck = request.name() == "stuck" && logged.all().len() == 1;
         async move {
             if is_stuck {
                 std::future::pending::<()>().await;
             }
             Ok::<_, ReconcileError>(Action::done())
         }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers).stop_within(ms(3_000));
     let reconcile_loop = Arc::new(controller.reconcile_with(reconcile));
     let running = Running::start(&reconcile_loop);
@@ -237,7 +231,7 @@ impl Drop for TellsDrop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_runs_once_at_a_time_and_ends_with_the_future_that_runs_it() {
+async fn a_loop_cannot_run_twice_concurrently_and_ends_when_its_future_is_dropped() {
     let server = server();
     let triggers = Triggers::new();
     let dropped = Arc::new(Notify::new());
@@ -261,7 +255,10 @@ async fn a_loop_runs_once_at_a_time_and_ends_with_the_future_that_runs_it() {
 
     let error = reconcile_loop.run(CancellationToken::new()).await.unwrap_err();
     assert!(matches!(error, RunError::Run { .. }), "{error}");
-    assert_eq!(error.to_string(), "configmap ended: the controller is already running");
+    assert_eq!(
+        error.to_string(),
+        "configmap ended: the controller is already running; run each reconcile loop once at a time"
+    );
 
     drop(running);
     dropped.notified().await;
@@ -270,7 +267,7 @@ async fn a_loop_runs_once_at_a_time_and_ends_with_the_future_that_runs_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_before_the_first_list_ends_the_preparation() {
+async fn a_stop_before_the_initial_list_ends_the_preparation() {
     let server = server();
     let client = refused(&server, "/nothing");
     let (late, delay) = late_maps(&client);
@@ -287,17 +284,13 @@ async fn a_stop_before_the_first_list_ends_the_preparation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_wait_is_not_starved_by_what_cannot() {
-    let server = server();
+async fn low_priority_keys_are_not_starved() {
+    let (server, triggers, log) = setup();
     let client = server.client();
     for number in 0..10 {
         create(&maps(&client), &map(&format!("old-{number}"))).await;
     }
-    let triggers = Triggers::new();
-    let log = Log::new();
-    let noted = log.clone();
-    let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        noted.note(&request);
+    let reconcile = log.wrap(move |request: Request<ConfigMap>, _: Context| {
         async move {
             tokio::time::sleep(ms(10)).await;
             // Busy keys are due again immediately, with a higher priority than the initial list.
@@ -305,7 +298,7 @@ async fn what_can_wait_is_not_starved_by_what_cannot() {
             let again = Action::requeue_after(ms(0)).with_priority(Priority::NORMAL);
             Ok::<_, ReconcileError>(if is_busy { again } else { Action::done() })
         }
-    };
+    });
     let controller = Controller::<ConfigMap>::new(client).channel(&triggers);
     triggers.send(key("default/busy-1"), because("test"));
     triggers.send(key("default/busy-2"), because("test"));
@@ -324,7 +317,7 @@ async fn what_can_wait_is_not_starved_by_what_cannot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_that_never_waits_leaves_room_for_others() {
+async fn a_reconciler_that_never_waits_yields_to_other_tasks() {
     let server = server();
     let triggers = Triggers::new();
     for number in 0..100_000 {
@@ -348,7 +341,7 @@ async fn a_reconciler_that_never_waits_leaves_room_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_reads_the_caches_and_values_of_its_controller_and_no_others() {
+async fn a_reconciler_reads_the_caches_and_values_of_its_controller() {
     struct Greeting(&'static str);
     let server = server();
     let client = server.client();
@@ -374,11 +367,15 @@ async fn a_reconciler_reads_the_caches_and_values_of_its_controller_and_no_other
     let told = told.lock();
     let (name, deployments, has_map, greeting, why) = &told[0];
     assert_eq!((name.as_str(), *deployments, *has_map, *greeting), ("maps", 1, true, Some("hello")));
-    assert!(why.starts_with("maps has no cache of k8s_openapi::") && why.contains("::Pod;"), "{why}");
+    assert!(
+        why.starts_with("read cache of k8s_openapi::")
+            && why.contains("::Pod: controller maps does not watch"),
+        "{why}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_not_there_says_so() {
+async fn requests_without_a_client_fail_with_the_remedy() {
     let source = watchkeeper_client::list_watch::ScriptedSource::<ConfigMap>::new();
     let _watch =
         source.open_watch(watchkeeper_client::list_watch::WatchScript::new().initial_events_end("1"));
@@ -401,11 +398,14 @@ async fn a_client_that_is_not_there_says_so() {
     started(controller.reconcile_with(reconcile)).await.stop().await;
     let errors = errors.lock();
     assert_eq!(errors.len(), 2);
-    assert!(errors.iter().all(|error| error.contains("configmap was made without a client")), "{errors:?}");
+    assert!(
+        errors.iter().all(|error| error.contains("controller configmap has no client; set one with")),
+        "{errors:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_can_be_tried_without_a_controller() {
+async fn a_reconciler_can_be_called_without_a_controller() {
     let server = server();
     let reconcile = |request: Request<ConfigMap>, ctx: Context| async move {
         create(&maps(&ctx.client()), &map(request.name())).await;
@@ -419,7 +419,7 @@ async fn a_reconciler_can_be_tried_without_a_controller() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn on_several_threads_every_key_is_looked_at_and_none_twice_at_once() {
+async fn on_several_threads_every_key_is_reconciled_and_none_concurrently() {
     const KEYS: usize = 2_000;
     let server = server();
     let triggers = Triggers::new();
@@ -447,7 +447,7 @@ async fn on_several_threads_every_key_is_looked_at_and_none_twice_at_once() {
         .channel(&triggers)
         .workers(4)
         .retry_limit(0)
-        .on_give_up(move |_| {
+        .on_abandon(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         });
     let running = Running::start(&Arc::new(controller.reconcile_with(reconcile)));

@@ -9,16 +9,16 @@ use k8s_openapi::api::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_controller::{
-    Controller, Priority, Watching,
-    access::{Access, Verb},
-    runnable::{RunError, Runnable as _},
+    Controller, Priority, Watch,
+    manager::{RunError, Runnable as _},
+    rbac::{Access, Verb},
 };
 use watchkeeper_informer::{SharedInformerFactory, factory::Scope, status::Status};
 
 use crate::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn the_first_list_waits_behind_what_changes() {
+async fn the_initial_list_has_lower_priority_than_changes() {
     let server = server();
     let client = server.client();
     for number in 0..20 {
@@ -47,7 +47,7 @@ async fn the_first_list_waits_behind_what_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_looks_at_everything_again_at_low_priority() {
+async fn a_resync_enqueues_every_key_at_low_priority() {
     let server = server();
     let client = server.client();
     create(&maps(&client), &map("a")).await;
@@ -63,7 +63,7 @@ async fn a_resync_looks_at_everything_again_at_low_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_whose_watch_is_refused_does_not_start_and_says_why() {
+async fn a_controller_whose_watch_is_forbidden_does_not_start_and_reports_the_reason() {
     let server = server();
     let log = Log::new();
     let controller = Controller::<ConfigMap>::new(refused(&server, "/secrets")).owns::<Secret>();
@@ -79,12 +79,12 @@ async fn a_controller_whose_watch_is_refused_does_not_start_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_refused_starves_no_other() {
+async fn a_forbidden_watch_does_not_delay_other_watches() {
     let server = server();
     let client = refused(&server, "/secrets");
     let api = maps(&client);
     let log = Log::new();
-    let controller = Controller::<ConfigMap>::new(client).owns_with(Watching::<Secret>::new().optional());
+    let controller = Controller::<ConfigMap>::new(client).owns_with(Watch::<Secret>::new().optional());
     let reconcile_loop = Arc::new(controller.reconcile_with(log.noting()));
     let running = Running::start(&reconcile_loop);
     settle().await;
@@ -130,7 +130,7 @@ async fn an_optional_kind_joins_when_it_is_installed() {
     let primary = Controller::<Foo>::new(client.clone()).named("foos").optional();
     let primary = started(primary.reconcile_with(of_foos.noting())).await;
     let secondary = Controller::<ConfigMap>::new(client.clone())
-        .watches_with(Watching::<Foo>::new().optional(), |_| vec![key("default/mapped")]);
+        .watches_with(Watch::<Foo>::new().optional(), |_| vec![key("default/mapped")]);
     let secondary = started(secondary.reconcile_with(of_maps.noting())).await;
     of_foos.take();
     of_maps.take();
@@ -165,7 +165,7 @@ async fn a_kind_that_is_not_installed_fails_the_start_unless_it_is_optional() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn informers_are_shared_and_handlers_go_with_the_loop() {
+async fn informers_are_shared_and_handlers_are_removed_with_the_loop() {
     let server = server();
     let factory = SharedInformerFactory::new(server.client());
     let informer = factory.informer::<ConfigMap>();
@@ -191,7 +191,7 @@ async fn informers_are_shared_and_handlers_go_with_the_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_does_to_the_api_is_what_it_watches_and_declares() {
+async fn the_access_of_a_controller_covers_its_watches_and_declared_uses() {
     let server = server();
     let access = |group: &str, resource: &str, namespace: Option<&str>, verbs: &[Verb]| Access {
         group: group.into(),
@@ -201,8 +201,8 @@ async fn what_a_controller_does_to_the_api_is_what_it_watches_and_declares() {
     };
     let factory = SharedInformerFactory::new(server.client());
     let shop = || Scope::namespaces(["shop", "mail"]);
-    let reconcile_loop = Controller::watching(&factory, Watching::<Deployment>::within(shop()))
-        .owns_with(Watching::<ConfigMap>::within(Scope::namespace("shop")))
+    let reconcile_loop = Controller::on_with(&factory, Watch::<Deployment>::within(shop()))
+        .owns_with(Watch::<ConfigMap>::within(Scope::namespace("shop")))
         .owns::<Secret>()
         .uses::<ConfigMap>(&[Verb::Create])
         .uses::<Namespace>(&[Verb::Get])

@@ -1,6 +1,10 @@
 //! An embedded server, objects on it, and a log of reconciles.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::StreamExt as _;
 use k8s_openapi::{
@@ -24,8 +28,8 @@ use watchkeeper_client::{
     rest::ResourceClient,
 };
 use watchkeeper_controller::{
-    Action, Cause, Context, ReconcileError, Request,
-    runnable::{RunError, Runnable},
+    Action, Cause, Context, ReconcileError, Request, Triggers,
+    manager::{RunError, Runnable},
 };
 use watchkeeper_informer::ObjectKey;
 use watchkeeper_workqueue::{Clock as _, TokioClock};
@@ -33,6 +37,11 @@ use watchkeeper_workqueue::{Clock as _, TokioClock};
 pub(crate) fn server() -> ApiServer {
     // Without built-in controllers, only the test and the code under test write.
     ApiServer::builder().seed(7).controllers(false).build()
+}
+
+/// Returns a server, a channel to enqueue keys, and a log for the reconciles.
+pub(crate) fn setup() -> (ApiServer, Triggers, Log) {
+    (server(), Triggers::new(), Log::new())
 }
 
 pub(crate) fn key(text: &str) -> ObjectKey {
@@ -125,7 +134,7 @@ where
 
 /// A reconcile with its request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct LoggedReconcile {
     pub(crate) key: String,
     pub(crate) at: Duration,
     pub(crate) version: Option<String>,
@@ -137,13 +146,13 @@ pub(crate) struct Seen {
 /// The reconciles, in order.
 #[derive(Clone)]
 pub(crate) struct Log {
-    seen: Arc<Mutex<Vec<Seen>>>,
+    reconciles: Arc<Mutex<Vec<LoggedReconcile>>>,
     clock: TokioClock,
 }
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Self { seen: Arc::default(), clock: TokioClock::new() }
+        Self { reconciles: Arc::default(), clock: TokioClock::new() }
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -155,13 +164,13 @@ impl Log {
         millis_between(then, self.now())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Seen>> {
-        self.seen.lock()
+    fn lock(&self) -> MutexGuard<'_, Vec<LoggedReconcile>> {
+        self.reconciles.lock()
     }
 
     pub(crate) fn note<K: Resource>(&self, request: &Request<K>) {
         let object = request.object.as_ref();
-        self.lock().push(Seen {
+        self.lock().push(LoggedReconcile {
             key: request.key.to_string(),
             at: self.now(),
             version: object.and_then(|object| object.meta().resource_version.clone()),
@@ -171,31 +180,40 @@ impl Log {
         });
     }
 
-    pub(crate) fn all(&self) -> Vec<Seen> {
+    pub(crate) fn all(&self) -> Vec<LoggedReconcile> {
         self.lock().clone()
     }
 
     /// Returns the reconciles since the last call.
-    pub(crate) fn take(&self) -> Vec<Seen> {
+    pub(crate) fn take(&self) -> Vec<LoggedReconcile> {
         std::mem::take(&mut self.lock())
     }
 
     pub(crate) fn take_keys(&self) -> Vec<String> {
-        self.take().into_iter().map(|seen| seen.key).collect()
+        self.take().into_iter().map(|logged| logged.key).collect()
+    }
+
+    /// Returns a reconciler that logs its requests and then calls `reconcile`.
+    pub(crate) fn wrap<K: Resource, F: Future>(
+        &self,
+        reconcile: impl Fn(Request<K>, Context) -> F + Send + Sync + 'static,
+    ) -> impl Fn(Request<K>, Context) -> F + Send + Sync + 'static {
+        let log = self.clone();
+        move |request, context| {
+            log.note(&request);
+            reconcile(request, context)
+        }
     }
 
     /// Returns a reconciler that only logs its requests.
-    pub(crate) fn noting<K: Resource + Send + Sync + 'static>(
+    pub(crate) fn noting<K: Resource + 'static>(
         &self,
-    ) -> impl Fn(Request<K>, Context) -> std::future::Ready<Result<Action, ReconcileError>>
-    + Send
-    + Sync
-    + use<K>
-    + 'static {
+    ) -> impl Fn(Request<K>, Context) -> Ready<Result<Action, ReconcileError>> + Send + Sync + use<K> + 'static
+    {
         let log = self.clone();
         move |request, _| {
             log.note(&request);
-            std::future::ready(Ok(Action::done()))
+            ready(Ok(Action::done()))
         }
     }
 }
@@ -321,7 +339,7 @@ pub(crate) async fn install_foos(client: &Client) {
     create(&watchkeeper_client::Client::from(client.clone()).resource(), &definition).await;
 }
 
-/// Returns the definition of the custom kind.
+/// The spec of the custom kind.
 #[derive(kube_derive::CustomResource, Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[kube(
     group = "example.com",

@@ -1,4 +1,4 @@
-//! The aggregator, step by step, and against a server that fails in every way.
+//! Tests of the aggregator: single steps, and random schedules against a model of a failing server.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use proptest::prelude::*;
@@ -30,74 +30,78 @@ fn occurrence(object: &str, reason: &str, second: u64) -> Occurrence {
 /// An aggregator whose first event was written.
 fn written() -> (Aggregator, SeriesId) {
     let mut aggregator = Aggregator::new(EventOptions::default());
-    assert_eq!(aggregator.occur(SECOND, &occurrence("web", "Synced", 1)), None);
-    let Action::Create(id, event) = aggregator.next(SECOND) else { panic!("created at once") };
-    assert_eq!(event.series, None, "one is no series");
-    assert_eq!(aggregator.outcome(SECOND, id, Outcome::Done), Some(Fate::Created));
+    assert_eq!(aggregator.record(SECOND, &occurrence("web", "Synced", 1)), None);
+    let AggregatorAction::Create(id, event) = aggregator.next(SECOND) else { panic!("not created") };
+    assert_eq!(event.series, None, "a single occurrence is no series");
+    assert_eq!(aggregator.outcome(SECOND, id, WriteOutcome::Done), Some(EventFate::Created));
     (aggregator, id)
 }
 
-fn count(action: &Action) -> i32 {
+fn count(action: &AggregatorAction) -> i32 {
     match action {
-        Action::Patch { series, .. } => series.count,
-        Action::Create(_, event) => event.series.as_ref().map_or(1, |series| series.count),
-        Action::WaitUntil(at) => panic!("a wait until {at:?}"),
+        AggregatorAction::Patch { series, .. } => series.count,
+        AggregatorAction::Create(_, event) => event.series.as_ref().map_or(1, |series| series.count),
+        AggregatorAction::WaitUntil(at) => panic!("a wait until {at:?}"),
     }
 }
 
 #[test]
-fn the_second_occurrence_is_written_at_once_and_later_ones_together() {
+fn the_second_occurrence_is_written_immediately_and_later_ones_together() {
     let (mut aggregator, id) = written();
-    assert_eq!(aggregator.occur(SECOND * 2, &occurrence("web", "Synced", 2)), Some(Fate::Aggregated));
+    assert_eq!(aggregator.record(SECOND * 2, &occurrence("web", "Synced", 2)), Some(EventFate::Aggregated));
     let patch = aggregator.next(SECOND * 2);
     assert_eq!(count(&patch), 2);
-    aggregator.outcome(SECOND * 2, id, Outcome::Done);
-    // One each second for a minute: nothing is written before the interval is over, and it is not put off for ever either.
+    aggregator.outcome(SECOND * 2, id, WriteOutcome::Done);
+    // An occurrence each second for a minute: nothing is written before the interval ends, and the write is not postponed.
     for second in 3..62 {
-        aggregator.occur(SECOND * second, &occurrence("web", "Synced", u64::from(second)));
-        assert_eq!(aggregator.next(SECOND * second), Action::WaitUntil(SECOND * 62));
+        aggregator.record(SECOND * second, &occurrence("web", "Synced", u64::from(second)));
+        assert_eq!(aggregator.next(SECOND * second), AggregatorAction::WaitUntil(SECOND * 62));
     }
     let patch = aggregator.next(SECOND * 62);
-    let Action::Patch { series, .. } = &patch else { panic!("{patch:?}") };
+    let AggregatorAction::Patch { series, .. } = &patch else { panic!("{patch:?}") };
     assert_eq!(series.count, 61);
     assert_eq!(series.last_observed_time.0, Timestamp::from_second(61).unwrap());
 }
 
 #[test]
-fn occurrences_during_a_write_are_in_the_next() {
+fn occurrences_during_a_write_are_part_of_the_next_one() {
     let mut aggregator = Aggregator::new(EventOptions::default());
-    aggregator.occur(SECOND, &occurrence("web", "Synced", 1));
-    let Action::Create(id, _) = aggregator.next(SECOND) else { panic!("created") };
-    aggregator.occur(SECOND, &occurrence("web", "Synced", 2));
-    assert_eq!(aggregator.next(SECOND), Action::WaitUntil(Duration::MAX), "one write of a series at a time");
-    aggregator.outcome(SECOND, id, Outcome::Done);
+    aggregator.record(SECOND, &occurrence("web", "Synced", 1));
+    let AggregatorAction::Create(id, _) = aggregator.next(SECOND) else { panic!("not created") };
+    aggregator.record(SECOND, &occurrence("web", "Synced", 2));
+    assert_eq!(
+        aggregator.next(SECOND),
+        AggregatorAction::WaitUntil(Duration::MAX),
+        "one write in flight per series"
+    );
+    aggregator.outcome(SECOND, id, WriteOutcome::Done);
     assert_eq!(count(&aggregator.next(SECOND)), 2);
 }
 
 #[test]
-fn a_series_that_nothing_is_added_to_ends_and_the_same_thing_is_a_new_event() {
+fn a_series_ends_without_occurrences_and_the_next_occurrence_is_a_new_event() {
     let (mut aggregator, _) = written();
     let end = SECOND * 361;
-    assert_eq!(aggregator.next(SECOND * 360), Action::WaitUntil(end));
-    assert_eq!(aggregator.next(end), Action::WaitUntil(Duration::MAX));
+    assert_eq!(aggregator.next(SECOND * 360), AggregatorAction::WaitUntil(end));
+    assert_eq!(aggregator.next(end), AggregatorAction::WaitUntil(Duration::MAX));
     assert!(aggregator.series.is_empty() && aggregator.by_key.is_empty() && aggregator.due.is_empty());
-    aggregator.occur(end, &occurrence("web", "Synced", 361));
-    assert!(matches!(aggregator.next(end), Action::Create(..)));
+    aggregator.record(end, &occurrence("web", "Synced", 361));
+    assert!(matches!(aggregator.next(end), AggregatorAction::Create(..)));
 }
 
 #[test]
-fn a_write_that_fails_is_tried_again_so_often_and_then_given_up() {
+fn a_failed_write_is_retried_up_to_the_limit() {
     let mut aggregator = Aggregator::new(EventOptions::default());
     let mut now = SECOND;
-    aggregator.occur(now, &occurrence("web", "Synced", 1));
+    aggregator.record(now, &occurrence("web", "Synced", 1));
     for attempt in 1..=12 {
-        let Action::Create(id, _) = aggregator.next(now) else { panic!("attempt {attempt}") };
-        // More of the same changes nothing about when it is tried again.
-        aggregator.occur(now, &occurrence("web", "Synced", 1));
-        let fate = aggregator.outcome(now, id, Outcome::Failed);
-        assert_eq!(fate, (attempt == 12).then_some(Fate::Failed));
+        let AggregatorAction::Create(id, _) = aggregator.next(now) else { panic!("attempt {attempt}") };
+        // A further occurrence does not change the time of the retry.
+        aggregator.record(now, &occurrence("web", "Synced", 1));
+        let fate = aggregator.outcome(now, id, WriteOutcome::Failed);
+        assert_eq!(fate, (attempt == 12).then_some(EventFate::Failed));
         if attempt < 12 {
-            assert_eq!(aggregator.next(now), Action::WaitUntil(now + SECOND * 10));
+            assert_eq!(aggregator.next(now), AggregatorAction::WaitUntil(now + SECOND * 10));
         }
         now += SECOND * 10;
     }
@@ -105,196 +109,206 @@ fn a_write_that_fails_is_tried_again_so_often_and_then_given_up() {
 }
 
 #[test]
-fn an_answer_that_was_lost_is_no_second_event() {
+fn a_lost_response_does_not_create_a_second_event() {
     let mut aggregator = Aggregator::new(EventOptions::default());
-    aggregator.occur(SECOND, &occurrence("web", "Synced", 1));
-    let Action::Create(id, first) = aggregator.next(SECOND) else { panic!("created") };
-    aggregator.outcome(SECOND, id, Outcome::Failed);
-    let Action::Create(_, again) = aggregator.next(SECOND * 11) else { panic!("tried again") };
+    aggregator.record(SECOND, &occurrence("web", "Synced", 1));
+    let AggregatorAction::Create(id, first) = aggregator.next(SECOND) else { panic!("not created") };
+    aggregator.outcome(SECOND, id, WriteOutcome::Failed);
+    let AggregatorAction::Create(_, again) = aggregator.next(SECOND * 11) else { panic!("not retried") };
     assert_eq!(first.metadata.name, again.metadata.name);
-    assert_eq!(aggregator.outcome(SECOND * 11, id, Outcome::Exists), Some(Fate::Created));
+    assert_eq!(aggregator.outcome(SECOND * 11, id, WriteOutcome::Exists), Some(EventFate::Created));
     assert!(aggregator.is_idle());
 }
 
 #[test]
-fn a_name_that_is_anothers_and_an_object_that_has_expired_lead_to_another_name() {
+fn a_name_in_use_and_an_expired_object_lead_to_another_name() {
     let mut aggregator = Aggregator::new(EventOptions::default());
-    aggregator.occur(SECOND, &occurrence("web", "Synced", 1));
-    let Action::Create(id, first) = aggregator.next(SECOND) else { panic!("created") };
-    assert_eq!(aggregator.outcome(SECOND, id, Outcome::Exists), None);
-    let Action::Create(_, second) = aggregator.next(SECOND) else { panic!("created anew") };
+    aggregator.record(SECOND, &occurrence("web", "Synced", 1));
+    let AggregatorAction::Create(id, first) = aggregator.next(SECOND) else { panic!("not created") };
+    assert_eq!(aggregator.outcome(SECOND, id, WriteOutcome::Exists), None);
+    let AggregatorAction::Create(_, second) = aggregator.next(SECOND) else { panic!("not created again") };
     assert_ne!(first.metadata.name, second.metadata.name);
-    aggregator.outcome(SECOND, id, Outcome::Done);
-    aggregator.occur(SECOND * 2, &occurrence("web", "Synced", 2));
-    assert!(matches!(aggregator.next(SECOND * 2), Action::Patch { .. }));
-    assert_eq!(aggregator.outcome(SECOND * 2, id, Outcome::Gone), None);
+    aggregator.outcome(SECOND, id, WriteOutcome::Done);
+    aggregator.record(SECOND * 2, &occurrence("web", "Synced", 2));
+    assert!(matches!(aggregator.next(SECOND * 2), AggregatorAction::Patch { .. }));
+    assert_eq!(aggregator.outcome(SECOND * 2, id, WriteOutcome::Gone), None);
     let again = aggregator.next(SECOND * 2);
-    let Action::Create(_, third) = &again else { panic!("created anew") };
+    let AggregatorAction::Create(_, third) = &again else { panic!("not created again") };
     assert_ne!(third.metadata.name, second.metadata.name);
-    assert_eq!(count(&again), 2, "with what is known of the series");
+    assert_eq!(count(&again), 2, "with the count of the series");
 }
 
 #[test]
-fn a_refusal_is_final() {
+fn a_rejected_event_is_not_retried() {
     let mut aggregator = Aggregator::new(EventOptions::default());
-    aggregator.occur(SECOND, &occurrence("web", "Synced", 1));
-    let Action::Create(id, _) = aggregator.next(SECOND) else { panic!("created") };
-    assert_eq!(aggregator.outcome(SECOND, id, Outcome::Refused), Some(Fate::Failed));
-    assert_eq!(aggregator.next(SECOND * 100), Action::WaitUntil(Duration::MAX));
+    aggregator.record(SECOND, &occurrence("web", "Synced", 1));
+    let AggregatorAction::Create(id, _) = aggregator.next(SECOND) else { panic!("not created") };
+    assert_eq!(aggregator.outcome(SECOND, id, WriteOutcome::Rejected), Some(EventFate::Failed));
+    assert_eq!(aggregator.next(SECOND * 100), AggregatorAction::WaitUntil(Duration::MAX));
 }
 
 #[test]
-fn one_object_may_start_so_many_events_and_then_one_in_a_while() {
+fn events_about_one_object_are_limited_to_a_burst_and_a_rate() {
     let mut aggregator = Aggregator::new(EventOptions::default());
     let start = |aggregator: &mut Aggregator, now: Duration, number: usize| {
-        aggregator.occur(now, &occurrence("web", &format!("Reason{number}"), 1)).is_none()
+        aggregator.record(now, &occurrence("web", &format!("Reason{number}"), 1)).is_none()
     };
     let started = (0..40).filter(|number| start(&mut aggregator, SECOND, *number)).count();
     assert_eq!(started, 25);
-    assert!(aggregator.occur(SECOND, &occurrence("other", "Reason", 1)).is_none(), "others may");
+    assert!(
+        aggregator.record(SECOND, &occurrence("other", "Reason", 1)).is_none(),
+        "other objects have their own limit"
+    );
     let later = SECOND * 301;
     assert!(start(&mut aggregator, later, 100) && !start(&mut aggregator, later, 101));
     let much_later = SECOND * 300 * 100;
     let started = (200..240).filter(|number| start(&mut aggregator, much_later, *number)).count();
-    assert_eq!(started, 25, "no more than a burst is saved up");
+    assert_eq!(started, 25, "the bucket is refilled up to the burst");
 }
 
 #[test]
-fn memory_is_bounded_and_quiet_series_go_first() {
+fn memory_is_bounded_and_idle_series_are_evicted_first() {
     let options = EventOptions { series: 3, ..EventOptions::default() };
     let mut aggregator = Aggregator::new(options);
     let write = |aggregator: &mut Aggregator, now: Duration| match aggregator.next(now) {
-        Action::Create(id, _) => aggregator.outcome(now, id, Outcome::Done),
+        AggregatorAction::Create(id, _) => aggregator.outcome(now, id, WriteOutcome::Done),
         action => panic!("{action:?}"),
     };
     for (second, object) in ["a", "b"].into_iter().enumerate() {
         let now = SECOND * u32::try_from(second).unwrap();
-        aggregator.occur(now, &occurrence(object, "R", 1));
+        aggregator.record(now, &occurrence(object, "R", 1));
         write(&mut aggregator, now);
     }
     let now = SECOND * 5;
-    assert_eq!(aggregator.occur(now, &occurrence("c", "R", 1)), None);
+    assert_eq!(aggregator.record(now, &occurrence("c", "R", 1)), None);
     assert_eq!(
-        aggregator.occur(now, &occurrence("d", "R", 1)),
+        aggregator.record(now, &occurrence("d", "R", 1)),
         None,
-        "in place of a, which was quiet for longest"
+        "evicts a, which was idle for longest"
     );
     let keys: Vec<&str> = aggregator.series.values().map(|series| series.object.as_str()).collect();
     assert_eq!(keys, ["b", "c", "d"]);
-    assert_eq!(aggregator.occur(now, &occurrence("e", "R", 1)), None, "in place of b");
+    assert_eq!(aggregator.record(now, &occurrence("e", "R", 1)), None, "evicts b");
     assert_eq!(
-        aggregator.occur(now, &occurrence("f", "R", 1)),
-        Some(Fate::RateLimited),
-        "none that has not been written goes"
+        aggregator.record(now, &occurrence("f", "R", 1)),
+        Some(EventFate::RateLimited),
+        "unwritten series are not evicted"
     );
-    assert!(aggregator.allowances.len() <= 3);
+    assert!(aggregator.buckets.len() <= 3);
 }
 
 #[test]
-fn at_the_end_everything_that_is_known_is_written_once() {
+fn draining_writes_all_unwritten_occurrences_once() {
     let (mut aggregator, id) = written();
     for second in 2..10 {
-        aggregator.occur(SECOND * 2, &occurrence("web", "Synced", second));
+        aggregator.record(SECOND * 2, &occurrence("web", "Synced", second));
     }
     let _ = aggregator.next(SECOND * 2);
-    aggregator.outcome(SECOND * 2, id, Outcome::Done);
-    aggregator.occur(SECOND * 3, &occurrence("web", "Synced", 10));
-    aggregator.occur(SECOND * 3, &occurrence("web", "New", 10));
-    assert!(matches!(aggregator.next(SECOND * 3), Action::Create(..)));
+    aggregator.outcome(SECOND * 2, id, WriteOutcome::Done);
+    aggregator.record(SECOND * 3, &occurrence("web", "Synced", 10));
+    aggregator.record(SECOND * 3, &occurrence("web", "New", 10));
+    assert!(matches!(aggregator.next(SECOND * 3), AggregatorAction::Create(..)));
     assert!(
-        matches!(aggregator.next(SECOND * 3), Action::WaitUntil(_)),
-        "a series that goes on waits for its time"
+        matches!(aggregator.next(SECOND * 3), AggregatorAction::WaitUntil(_)),
+        "a series that continues waits for its interval"
     );
     aggregator.drain(SECOND * 3);
     assert_eq!(count(&aggregator.next(SECOND * 3)), 10);
     assert!(!aggregator.is_idle());
-    aggregator.outcome(SECOND * 3, id, Outcome::Failed);
-    aggregator.outcome(SECOND * 3, id + 1, Outcome::Done);
-    assert!(aggregator.is_idle(), "what fails at the end is not tried again");
+    aggregator.outcome(SECOND * 3, id, WriteOutcome::Failed);
+    aggregator.outcome(SECOND * 3, id + 1, WriteOutcome::Done);
+    assert!(aggregator.is_idle(), "no retries while draining");
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Occur(u8, u8),
+    Record(u8, u8),
     Pass(u16),
-    Answer(Outcome),
+    Respond(WriteOutcome),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let outcome = prop_oneof![
-        3 => Just(Outcome::Done),
-        1 => Just(Outcome::Failed),
-        1 => Just(Outcome::Gone),
-        1 => Just(Outcome::Refused),
+        3 => Just(WriteOutcome::Done),
+        1 => Just(WriteOutcome::Failed),
+        1 => Just(WriteOutcome::Gone),
+        1 => Just(WriteOutcome::Rejected),
     ];
     prop_oneof![
-        3 => (0_u8..3, 0_u8..3).prop_map(|(object, reason)| Step::Occur(object, reason)),
+        3 => (0_u8..3, 0_u8..3).prop_map(|(object, reason)| Step::Record(object, reason)),
         1 => (0_u16..400).prop_map(Step::Pass),
-        3 => outcome.prop_map(Step::Answer),
+        3 => outcome.prop_map(Step::Respond),
     ]
 }
 
-/// A server, as far as events go.
+/// A model of the server: the stored counts.
 #[derive(Default)]
 struct Server {
     counts: BTreeMap<(SeriesId, String), u32>,
-    /// Counts of objects that were taken away, and of series that were given up.
+    /// The counts of objects that were deleted.
     gone: u32,
-    given_up: u32,
+    /// The occurrences that were reported as failed.
+    failed: u32,
 }
 
 impl Server {
-    /// Does what it is asked, or what came of it instead; every other failure is an answer that got lost.
-    fn answer(&mut self, aggregator: &mut Aggregator, now: Duration, action: &Action, outcome: Outcome) {
+    /// Executes the action with the given outcome. Every second failure is a lost response: the write was executed.
+    fn respond(
+        &mut self,
+        aggregator: &mut Aggregator,
+        now: Duration,
+        action: &AggregatorAction,
+        outcome: WriteOutcome,
+    ) {
         let (id, name) = match action {
-            Action::Create(id, event) => (*id, event.metadata.name.clone().unwrap()),
-            Action::Patch { id, name, .. } => (*id, name.clone()),
-            Action::WaitUntil(at) => panic!("a wait until {at:?}"),
+            AggregatorAction::Create(id, event) => (*id, event.metadata.name.clone().unwrap()),
+            AggregatorAction::Patch { id, name, .. } => (*id, name.clone()),
+            AggregatorAction::WaitUntil(at) => panic!("a wait until {at:?}"),
         };
         let (key, count) = ((id, name), u32::try_from(count(action)).unwrap());
         let outcome = match (action, outcome) {
-            (Action::Create(..), _) if self.counts.contains_key(&key) => Outcome::Exists,
-            (Action::Create(..), Outcome::Gone) => Outcome::Failed,
+            (AggregatorAction::Create(..), _) if self.counts.contains_key(&key) => WriteOutcome::Exists,
+            (AggregatorAction::Create(..), WriteOutcome::Gone) => WriteOutcome::Failed,
             (_, outcome) => outcome,
         };
-        let is_lost_answer = outcome == Outcome::Failed && count.is_multiple_of(2);
-        if outcome == Outcome::Done || is_lost_answer {
+        let is_lost_response = outcome == WriteOutcome::Failed && count.is_multiple_of(2);
+        if outcome == WriteOutcome::Done || is_lost_response {
             self.counts.insert(key.clone(), count);
         }
-        if outcome == Outcome::Gone {
+        if outcome == WriteOutcome::Gone {
             self.gone += self.counts.remove(&key).unwrap_or(0);
         }
         let in_series = aggregator.series.get(&id).map_or(0, |series| series.count);
-        if aggregator.outcome(now, id, outcome) == Some(Fate::Failed) {
+        if aggregator.outcome(now, id, outcome) == Some(EventFate::Failed) {
             let known = self.counts.get(&key).copied().unwrap_or(0);
-            self.given_up += in_series.saturating_sub(known);
+            self.failed += in_series.saturating_sub(known);
         }
     }
 }
 
 proptest! {
     #[test]
-    fn no_occurrence_is_lost_without_being_told(steps in prop::collection::vec(step(), 0..120)) {
+    fn every_occurrence_is_stored_or_reported_as_failed(steps in prop::collection::vec(step(), 0..120)) {
         let mut aggregator = Aggregator::new(EventOptions { burst: 1000, ..EventOptions::default() });
         let (mut server, mut now, mut occurred) = (Server::default(), SECOND, 0_u32);
-        let mut in_flight: Vec<Action> = Vec::new();
+        let mut in_flight: Vec<AggregatorAction> = Vec::new();
         for step in steps {
             match step {
-                Step::Occur(object, reason) => {
+                Step::Record(object, reason) => {
                     occurred += 1;
                     let occurrence = occurrence(&format!("o{object}"), &format!("r{reason}"), now.as_secs());
-                    prop_assert_ne!(aggregator.occur(now, &occurrence), Some(Fate::RateLimited));
+                    prop_assert_ne!(aggregator.record(now, &occurrence), Some(EventFate::RateLimited));
                 }
                 Step::Pass(seconds) => now += SECOND * u32::from(seconds),
-                Step::Answer(outcome) => {
+                Step::Respond(outcome) => {
                     if let Some(action) = in_flight.pop() {
-                        server.answer(&mut aggregator, now, &action, outcome);
+                        server.respond(&mut aggregator, now, &action, outcome);
                     }
                 }
             }
             while in_flight.len() < 4 {
                 match aggregator.next(now) {
-                    Action::WaitUntil(at) => {
+                    AggregatorAction::WaitUntil(at) => {
                         prop_assert!(at > now);
                         break;
                     }
@@ -305,17 +319,17 @@ proptest! {
         aggregator.drain(now);
         loop {
             match aggregator.next(now) {
-                Action::WaitUntil(_) => {}
+                AggregatorAction::WaitUntil(_) => {}
                 action => in_flight.push(action),
             }
             let Some(action) = in_flight.pop() else { break };
-            server.answer(&mut aggregator, now, &action, Outcome::Done);
+            server.respond(&mut aggregator, now, &action, WriteOutcome::Done);
         }
         prop_assert!(aggregator.is_idle());
         let known: u32 = server.counts.values().sum();
-        // An object that was taken away is made anew with the whole count: it may be counted twice, never too little.
-        prop_assert!(known + server.given_up + server.gone >= occurred);
-        if server.gone == 0 && server.given_up == 0 {
+        // A deleted object is created again with the whole count, so occurrences may be counted twice but never lost.
+        prop_assert!(known + server.failed + server.gone >= occurred);
+        if server.gone == 0 && server.failed == 0 {
             prop_assert_eq!(known, occurred);
         }
     }

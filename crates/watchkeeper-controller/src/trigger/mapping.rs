@@ -1,0 +1,74 @@
+//! Mappings from changed objects to the keys to enqueue.
+
+use std::any::TypeId;
+
+use kube_core::{ClusterResourceScope, Resource};
+use watchkeeper_informer::{Object, ObjectKey};
+
+use super::Change;
+
+/// Returns a mapping of changes that calls `map` for the old and for the new state, so that both sides of a
+/// move are enqueued.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper_controller::each_state;
+/// use watchkeeper_informer::ObjectKey;
+///
+/// // The node a pod was on, and the one it is on.
+/// let nodes = each_state(|pod: &Pod| {
+///     let node = pod.spec.as_ref()?.node_name.as_deref()?;
+///     ObjectKey::new(None, node).ok()
+/// });
+/// # fn is_mapping(_: impl Fn(watchkeeper_controller::Change<'_, Pod>) -> Vec<ObjectKey>) {}
+/// # is_mapping(nodes);
+/// ```
+pub fn each_state<W, I>(
+    map: impl Fn(&W) -> I + Send + Sync + 'static,
+) -> impl Fn(Change<'_, W>) -> Vec<ObjectKey> + Send + Sync + 'static
+where
+    I: IntoIterator<Item = ObjectKey>,
+{
+    move |change: Change<'_, W>| {
+        let mut keys = Vec::new();
+        for key in change.states().flat_map(|object| map(object)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}
+
+/// Returns a mapping from objects to the object of kind `K` that controls them: the owner reference with
+/// `controller: true`, if its group and kind match, in any version. If the controller of an object changes,
+/// both owners are enqueued.
+pub(crate) fn to_controller<K, W>() -> impl Fn(Change<'_, W>) -> Vec<ObjectKey> + Send + Sync + 'static
+where
+    K: Object,
+    K::DynamicType: Default,
+    K::Scope: 'static,
+    W: Object,
+{
+    let kind = K::DynamicType::default();
+    let (group, kind) = (K::group(&kind).into_owned(), K::kind(&kind).into_owned());
+    let is_cluster_wide = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();
+    each_state(move |object: &W| controller_of(object, &group, &kind, is_cluster_wide))
+}
+
+fn controller_of(
+    object: &impl Resource,
+    group: &str,
+    kind: &str,
+    is_cluster_wide: bool,
+) -> Option<ObjectKey> {
+    let owners = object.meta().owner_references.iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+    let owner_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+    if owner_group != group || owner.kind != kind {
+        return None;
+    }
+    // An owner is in the namespace of its dependents, or cluster-scoped.
+    let namespace = if is_cluster_wide { None } else { object.meta().namespace.as_deref() };
+    ObjectKey::new(namespace, &owner.name).ok()
+}
