@@ -130,8 +130,8 @@ pub use self::{
     shared_informer::{InformerStats, SharedIndexInformer, StatusWatch, WeakInformer},
     spawn::{Spawn, Task},
     store::{
-        Applied, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer, NAMESPACE_INDEX,
-        Replaced, Snapshot, Store, StoreError, StoreOp, StoreOpResult,
+        ApplyResult, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer,
+        NAMESPACE_INDEX, ReplaceResult, Snapshot, Store, StoreError, StoreOp, StoreOpResult,
     },
 };
 

@@ -8,7 +8,7 @@ use super::{DecodeError, json, walk::Walk};
 
 /// The type of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EventType {
+pub enum WatchEventType {
     /// The object was created, or started to match the selector.
     Added,
     /// The object was modified.
@@ -22,7 +22,7 @@ pub enum EventType {
     Error,
 }
 
-impl EventType {
+impl WatchEventType {
     fn from_wire(text: &str) -> Option<Self> {
         Some(match text {
             "ADDED" => Self::Added,
@@ -39,7 +39,7 @@ impl EventType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawEvent {
     /// The type of the event.
-    pub event_type: EventType,
+    pub event_type: WatchEventType,
     /// The bytes of the object, a slice of the frame.
     pub object: Bytes,
 }
@@ -69,7 +69,7 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
                 expected: "a string",
                 offset,
             })?;
-            let known = EventType::from_wire(&text).ok_or(DecodeError::UnknownEventType { offset })?;
+            let known = WatchEventType::from_wire(&text).ok_or(DecodeError::UnknownEventType { offset })?;
             if event_type.replace(known).is_some() {
                 return Err(DecodeError::Duplicate { field: "type", offset });
             }

@@ -35,7 +35,7 @@ pub use content::is_same_content;
 pub use cut::cut_managed_fields;
 pub use error::DecodeError;
 pub(crate) use event::status_of_event;
-pub use event::{Bookmark, EventType, RawEvent, split_event};
+pub use event::{Bookmark, RawEvent, WatchEventType, split_event};
 pub use frames::FrameSplitter;
 pub use gunzip::Gunzip;
 pub use json::Json;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// whose result is acceptable, waits for its turn, and fetches only if no such result has arrived meanwhile.
 /// A caller that is dropped during a fetch passes its turn to the next caller, which starts over. No partial
 /// state is left behind, and no caller waits for an abandoned fetch.
-pub(super) struct Cache<T, E> {
+pub(super) struct FetchCache<T, E> {
     state: Mutex<State<T, E>>,
     /// Held while fetching. The mutex is asynchronous, so that waiting blocks no thread.
     turn: tokio::sync::Mutex<()>,
@@ -36,7 +36,7 @@ struct Fetched<T> {
     value: Arc<T>,
 }
 
-impl<T, E: Clone> Cache<T, E> {
+impl<T, E: Clone> FetchCache<T, E> {
     pub(super) fn new() -> Self {
         Self {
             state: Mutex::new(State { started: 0, valid_from: 1, last_value: None, last_outcome: None }),
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    type TestCache = Cache<u32, &'static str>;
+    type TestCache = FetchCache<u32, &'static str>;
 
     /// Counts fetches and returns the number of each.
     async fn counted(counter: &AtomicU32) -> Result<u32, &'static str> {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refresh_does_not_take_what_was_asked_for_before_it() {
+    async fn a_refresh_does_not_use_an_earlier_fetch() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
         let (release, released) = oneshot::channel();
         let mut early = Box::pin(cache.get(async || {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_refresh_keeps_what_was_known() {
+    async fn a_failed_refresh_keeps_the_cached_value() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
         cache.get(async || counted(&count).await).await.unwrap();
         assert_eq!(cache.refresh(async || Err("down")).await, Err("down"));

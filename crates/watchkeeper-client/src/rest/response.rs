@@ -62,7 +62,7 @@ pub(super) async fn accept(
         });
     }
     if !(head.status.is_client_error() || head.status.is_server_error()) {
-        let broken = "the server answered with a status that is neither a result nor an error";
+        let broken = "the response has a status code that is neither a success nor an error";
         return Err(Error::Protocol { request: Box::new(request.clone()), broken });
     }
     // The status code matters more than a body that does not arrive in time.
@@ -122,21 +122,21 @@ fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
         return Printable { text: &text, chars: EXCERPT_CHARS }.to_string();
     }
     let phrase = code.canonical_reason().unwrap_or("no reason given");
-    format!("{phrase}; the answer did not come from the API server's own error handling")
+    format!("{phrase}; the response does not come from the API server's own error handling")
 }
 
 /// Reads a whole body of at most `allowed` bytes; `limit` is the name of the limit.
 pub(super) async fn collect(
     request: &RequestInfo,
-    answer: ResponseParts,
+    response: ResponseParts,
     limit: &'static str,
     allowed: u64,
 ) -> Result<Bytes, Error> {
     let too_large = || Error::Limit { request: Box::new(request.clone()), limit, allowed };
-    if is_compressed(&answer.headers) {
+    if is_compressed(&response.headers) {
         return Err(Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding });
     }
-    let mut body = answer.body;
+    let mut body = response.body;
     // A declared length is checked before the first byte, but not used to allocate.
     if body.size_hint().lower() > allowed {
         return Err(too_large());
