@@ -126,7 +126,10 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::{
+        pin::Pin,
+        sync::atomic::{AtomicU32, Ordering},
+    };
 
     use futures_util::{FutureExt, future::join_all};
     use tokio::sync::oneshot;
@@ -139,6 +142,20 @@ mod tests {
     async fn counted(counter: &AtomicU32) -> Result<u32, &'static str> {
         tokio::task::yield_now().await;
         Ok(counter.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Starts a fetch that completes after `release`, and polls it once.
+    fn started_fetch<'a>(
+        cache: &'a TestCache,
+        count: &'a AtomicU32,
+    ) -> (oneshot::Sender<()>, Pin<Box<impl Future<Output = Result<Arc<u32>, &'static str>> + use<'a>>>) {
+        let (release, released) = oneshot::channel();
+        let mut fetch = Box::pin(cache.get(async || {
+            let _ = released.await;
+            counted(count).await
+        }));
+        assert!((&mut fetch).now_or_never().is_none());
+        (release, fetch)
     }
 
     #[tokio::test]
@@ -177,12 +194,7 @@ mod tests {
     #[tokio::test]
     async fn a_refresh_does_not_use_an_earlier_fetch() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
-        let (release, released) = oneshot::channel();
-        let mut early = Box::pin(cache.get(async || {
-            let _ = released.await;
-            counted(&count).await
-        }));
-        assert!((&mut early).now_or_never().is_none());
+        let (release, early) = started_fetch(&cache, &count);
         let later = join_all((0..3).map(|_| cache.refresh(async || counted(&count).await)));
         release.send(()).unwrap();
         let (early, later) = tokio::join!(early, later);
@@ -193,12 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_fetch_under_way_does_not_outlive_an_invalidation() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
-        let (release, released) = oneshot::channel();
-        let mut early = Box::pin(cache.get(async || {
-            let _ = released.await;
-            counted(&count).await
-        }));
-        assert!((&mut early).now_or_never().is_none());
+        let (release, early) = started_fetch(&cache, &count);
         cache.invalidate();
         let late = cache.get(async || counted(&count).await);
         release.send(()).unwrap();

@@ -35,7 +35,7 @@ pub use self::{
     selection::Selection,
     timeouts::Timeouts,
 };
-pub use crate::decode::Bookmark;
+pub use crate::decode::event::Bookmark;
 use crate::{Error, decode::ListEnvelope};
 
 /// A pending list or watch request, which resolves to a stream, or to the error of opening it.

@@ -35,7 +35,7 @@ pub use path::{AbsolutePath, PathError, ResourcePath, Segment};
 pub use request::{ApiRequest, InvalidRequest};
 pub use resource::{Deletion, KnownScope, KnownType, ResourceClient, ToResourceClient};
 pub use retry::{Backoff, ConflictError, Retry, retry_on_conflict};
-pub use retry_after::{MAX_RETRY_AFTER, from_status as retry_after_of_status, retry_after};
+pub(crate) use retry_after::from_status as retry_after_of_status;
 pub use stream::ByteStream;
 
 use kube_core::params::Patch;

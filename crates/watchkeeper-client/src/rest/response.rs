@@ -16,6 +16,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, Map
 use super::{deadline::Deadline, info::RequestInfo, retry_after::retry_after};
 use crate::{
     Error,
+    decode::is_deeper_than,
     error::{ApiReason, Printable, TransportKind, Unreadable},
     limits::Limits,
     transport::TransportError,
@@ -165,7 +166,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     body: &[u8],
     limits: &Limits,
 ) -> Result<T, Error> {
-    if !depth_is_within(body, limits.json_depth) {
+    if is_deeper_than(body, limits.json_depth) {
         return Err(Error::Limit {
             request: Box::new(request.clone()),
             limit: "json_depth",
@@ -194,34 +195,6 @@ fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     let value = T::deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
-}
-
-/// Returns whether arrays and objects nest at most `limit` deep. Invalid JSON passes and is rejected by the parser.
-fn depth_is_within(json: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for &byte in json {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > limit {
-                    return false;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    true
 }
 
 /// Returns whether a JSON document is a `Status`.

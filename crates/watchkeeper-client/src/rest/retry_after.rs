@@ -11,19 +11,19 @@ use kube_core::Status;
 
 /// The maximum of a requested wait. Longer waits are cut to this, so that a faulty header cannot stop a client for
 /// days.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// Returns the wait that a response requests: the `Retry-After` header, else `details.retryAfterSeconds` of the status.
 ///
 /// The header is a number of seconds or a date. A date is relative to the `Date` header of the same response, so the
 /// clocks of client and server need not agree; without a `Date` header it is ignored. Any other value (negative,
 /// fractional, text) is ignored. Waits longer than [`MAX_RETRY_AFTER`] are cut to that.
-pub fn retry_after(headers: &HeaderMap, status: Option<&Status>) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap, status: Option<&Status>) -> Option<Duration> {
     from_header(headers).or_else(|| status.and_then(from_status))
 }
 
 /// Returns the wait that a status requests. Inside a watch stream this is the only form.
-pub fn from_status(status: &Status) -> Option<Duration> {
+pub(crate) fn from_status(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(MAX_RETRY_AFTER))
 }

@@ -82,16 +82,14 @@ const NAMESPACES: usize = 0;
 /// ```
 #[doc(alias = "NewStore")]
 #[doc(alias = "ThreadSafeStore")]
+#[doc(alias = "Indexer")]
+#[doc(alias = "NewIndexer")]
 pub struct Store<K> {
     shared: Arc<Shared<K>>,
 }
 
 /// Operations with the index values of their objects, ready to be applied without running user code.
 pub(crate) struct PreparedOps<K>(Batch<K>);
-
-/// [`Store`] under client-go's name for a store with indexes.
-#[doc(alias = "NewIndexer")]
-pub type Indexer<K> = Store<K>;
 
 /// Methods that read.
 impl<K: Object> Store<K> {

@@ -1,7 +1,8 @@
 //! Watch frames and their envelopes, including malformed ones.
 
 use bytes::Bytes;
-use watchkeeper_client::{
+
+use crate::{
     decode::{DecodeError, FrameSplitter, WatchEventType, split_event},
     limits::Limits,
 };

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Map, Value, value::RawValue};
-use watchkeeper_client::{
+
+use crate::{
     decode::{
         DecodeError, FrameSplitter, ListEnvelope, ListSplitter, WatchEventType, cut_managed_fields, probe,
         split_event,

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use watchkeeper_client::{
+
+use crate::{
     decode::{DecodeError, ListEnvelope, ListSplitter},
     limits::Limits,
 };

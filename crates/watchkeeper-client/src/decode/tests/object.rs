@@ -6,7 +6,8 @@ use k8s_openapi::{
 };
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource as _, TypeMeta};
 use serde_json::{Value, json};
-use watchkeeper_client::decode::{Decode, DecodeError, Json, ObjectMetadata, cut_managed_fields, probe};
+
+use crate::decode::{Decode, DecodeError, Json, ObjectMetadata, cut_managed_fields, probe};
 
 #[test]
 fn only_the_managed_fields_of_the_object_itself_are_cut() {
