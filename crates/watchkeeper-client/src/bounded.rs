@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_bounded_by_what_its_request_reads() {
+    fn the_limits_of_a_response_depend_on_its_request() {
         for (uri, expected) in [
             ("/api/v1/namespaces/a/pods/b", Shape::Object),
             ("/api/v1/namespaces/a/pods/b/status", Shape::Object),

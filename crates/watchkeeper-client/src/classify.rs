@@ -282,7 +282,7 @@ impl Situation {
 
 /// A decision, and the reason to count it under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Classification {
     /// The reaction to the failure.
     pub decision: Decision,
     /// The reason of the failure.
@@ -300,7 +300,7 @@ pub struct Verdict {
 /// assert_eq!(classify(here, gone).decision, Decision::Relist);
 /// assert_eq!(classify(here.after(Next::Relist), gone).decision, Decision::RelistFromScratch);
 /// ```
-pub fn classify(situation: Situation, failure: Failure) -> Verdict {
+pub fn classify(situation: Situation, failure: Failure) -> Classification {
     let Failure { reason, retry_after } = failure;
     let back_off = |then| Decision::BackOff { retry_after, then };
     let same_again = situation.same_again();
@@ -382,5 +382,5 @@ pub fn classify(situation: Situation, failure: Failure) -> Verdict {
             Decision::GiveUp { then: Next::RelistFromScratch }
         }
     };
-    Verdict { decision, reason }
+    Classification { decision, reason }
 }

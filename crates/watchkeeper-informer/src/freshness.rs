@@ -45,7 +45,7 @@ pub enum FreshnessError {
 
 /// The progress of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct CacheProgress {
     /// The version up to which nothing is missing.
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) epoch: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Progress {
     pub(crate) is_stopped: bool,
 }
 
-impl Progress {
+impl CacheProgress {
     /// Returns whether the cache contains everything up to `version`.
     fn has_reached(&self, version: &ResourceVersion) -> bool {
         self.version.as_ref().is_some_and(|reached| reached >= version)
@@ -62,18 +62,18 @@ impl Progress {
 
 /// The sender of progress. It sends after the cache has changed.
 #[derive(Debug)]
-pub(crate) struct ProgressSender(watch::Sender<Progress>);
+pub(crate) struct ProgressSender(watch::Sender<CacheProgress>);
 
 impl ProgressSender {
     pub(crate) fn new(has_synced: bool) -> Self {
-        Self(watch::Sender::new(Progress { has_synced, ..Progress::default() }))
+        Self(watch::Sender::new(CacheProgress { has_synced, ..CacheProgress::default() }))
     }
 
-    pub(crate) fn now(&self) -> Progress {
+    pub(crate) fn now(&self) -> CacheProgress {
         self.0.borrow().clone()
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Progress> {
+    pub(crate) fn watch(&self) -> watch::Receiver<CacheProgress> {
         self.0.subscribe()
     }
 

@@ -66,7 +66,7 @@
 //! | [`factory`] | [`SharedInformerFactory`]: one informer for each kind and scope, shared by all callers |
 //! | [`SharedIndexInformer`] | one watch, one cache, any number of handlers |
 //! | [`event`], [`handler`] | events, handlers, and the options and registrations of handlers |
-//! | [`Store`], [`Indexer`], [`CacheReader`] | the cache, its indexes and its snapshots; read-only access to the cache |
+//! | [`Store`], [`CacheReader`] | the cache, its indexes and its snapshots; read-only access to the cache |
 //! | [`Lister`] | reads of the cache by namespace, name and label |
 //! | [`status`] | the status and the counters of an informer |
 //! | [`controller`] | the configuration and the loop of an informer; [`controller::new_informer`] is a cache with one handler |
@@ -130,8 +130,8 @@ pub use self::{
     shared_informer::{InformerStats, SharedIndexInformer, StatusWatch, WeakInformer},
     spawn::{Spawn, Task},
     store::{
-        Applied, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, Indexer, NAMESPACE_INDEX,
-        Replaced, Snapshot, Store, StoreError, StoreOp, StoreOpResult,
+        ApplyResult, EachOf, Index, IndexError, IndexFailure, IndexHealth, IndexValues, NAMESPACE_INDEX,
+        ReplaceResult, Snapshot, Store, StoreError, StoreOp, StoreOpResult,
     },
 };
 

@@ -65,35 +65,35 @@ pub fn transition<K: Resource>(
     notifications: &mut Vec<Notification<K>>,
 ) -> CacheUpdate<K> {
     let object = &delta.object;
-    let mut tell = |audience, event| notifications.push(Notification { event, audience });
+    let mut notify = |audience, event| notifications.push(Notification { event, audience });
     let added = || Event::Added { object: Arc::clone(object), is_initial: delta.is_initial };
     match (delta.kind, stored) {
         (DeltaKind::Deleted { .. } | DeltaKind::Sync, None) => CacheUpdate::Keep,
         (DeltaKind::Added | DeltaKind::Updated | DeltaKind::Replaced, None) => {
-            tell(Audience::All, added());
+            notify(Audience::All, added());
             CacheUpdate::Set(Arc::clone(object))
         }
         (DeltaKind::Sync, Some(stored)) => {
-            tell(Audience::Resyncing, Event::Synced(Arc::clone(stored)));
+            notify(Audience::Resyncing, Event::Synced(Arc::clone(stored)));
             CacheUpdate::Keep
         }
         (DeltaKind::Deleted { final_state_unknown }, Some(stored)) => {
-            tell(Audience::All, gone(object, stored, final_state_unknown));
+            notify(Audience::All, gone(object, stored, final_state_unknown));
             CacheUpdate::Remove
         }
         (_, Some(stored)) if !delta.is_new_epoch && is_same_version(&**stored, &**object) => {
-            tell(Audience::WantsUnchanged, Event::Synced(Arc::clone(stored)));
+            notify(Audience::WantsUnchanged, Event::Synced(Arc::clone(stored)));
             CacheUpdate::Keep
         }
         (_, Some(stored)) if is_other_incarnation(&**stored, &**object) => {
             // The deletion was not observed, so the cached object is the last known state.
-            tell(Audience::All, gone(stored, stored, true));
-            tell(Audience::All, added());
+            notify(Audience::All, gone(stored, stored, true));
+            notify(Audience::All, added());
             CacheUpdate::Set(Arc::clone(object))
         }
         (_, Some(stored)) => {
             let event = Event::Updated { old: Arc::clone(stored), new: Arc::clone(object) };
-            tell(Audience::All, event);
+            notify(Audience::All, event);
             CacheUpdate::Set(Arc::clone(object))
         }
     }

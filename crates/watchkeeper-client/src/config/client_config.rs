@@ -9,8 +9,8 @@ use super::{ConfigError, Environment, Loader, proxy_from_environment};
 use crate::{
     limits::Limits,
     transport::{
-        CredentialSource, ExecPlugin, ExecPolicy, Http2KeepAlive, Impersonation, Input, LogWarnings, Proxy,
-        ServerName, WarningHandler, default_user_agent, server_name,
+        CredentialSource, ExecPlugin, ExecPolicy, Http2KeepAlive, Impersonation, InlineOrFile, LogWarnings,
+        Proxy, ServerName, WarningHandler, default_user_agent, server_name,
     },
 };
 
@@ -31,8 +31,8 @@ use crate::{
 pub struct ClientConfig {
     pub(super) server: Uri,
     pub(super) default_namespace: String,
-    pub(super) roots: Option<Input>,
-    pub(super) identity: Option<(Input, Input)>,
+    pub(super) roots: Option<InlineOrFile>,
+    pub(super) identity: Option<(InlineOrFile, InlineOrFile)>,
     pub(super) token: Option<SecretString>,
     pub(super) token_file: Option<PathBuf>,
     pub(super) login: Option<(String, SecretString)>,
@@ -130,14 +130,14 @@ impl ClientConfig {
 
     /// Verifies the server against these certificate authorities (PEM) only.
     pub fn certificate_authority_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.roots = Some(Input::inline("the given certificate authority", pem.into()));
+        self.roots = Some(InlineOrFile::inline("the given certificate authority", pem.into()));
         self
     }
 
     /// Verifies the server against the certificate authorities in this file only. The file is reloaded once a
     /// minute.
     pub fn certificate_authority_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.roots = Some(Input::file(path));
+        self.roots = Some(InlineOrFile::file(path));
         self
     }
 
@@ -147,8 +147,8 @@ impl ClientConfig {
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Self {
-        let certificate = Input::inline("the given client certificate", certificate.into());
-        self.identity = Some((certificate, Input::inline("the given client key", key.into())));
+        let certificate = InlineOrFile::inline("the given client certificate", certificate.into());
+        self.identity = Some((certificate, InlineOrFile::inline("the given client key", key.into())));
         self
     }
 
@@ -158,7 +158,7 @@ impl ClientConfig {
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
     ) -> Self {
-        self.identity = Some((Input::file(certificate), Input::file(key)));
+        self.identity = Some((InlineOrFile::file(certificate), InlineOrFile::file(key)));
         self
     }
 

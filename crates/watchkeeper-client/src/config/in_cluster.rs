@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use super::{ClientConfig, ConfigError, Environment};
-use crate::transport::Input;
+use crate::transport::InlineOrFile;
 
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
@@ -32,7 +32,7 @@ pub(super) fn load(environment: &Environment) -> Result<ClientConfig, ConfigErro
     let mut config = ClientConfig::at(&format!("https://{host}:{port}"), origin, environment)?;
 
     let directory = environment.service_account();
-    config.roots = Some(Input::file(directory.join("ca.crt")));
+    config.roots = Some(InlineOrFile::file(directory.join("ca.crt")));
     config.token_file = Some(directory.join("token"));
     // Optional: the file is absent if a token is projected manually.
     if let Ok(namespace) = std::fs::read_to_string(directory.join("namespace"))

@@ -5,7 +5,7 @@ use kube_client::config::{AuthInfo, Cluster, Context, ExecAuthCluster};
 use secrecy::ExposeSecret;
 
 use super::{ClientConfig, ConfigError, Environment, Kubeconfig, loader::Choice};
-use crate::transport::{ExecPlugin, Impersonation, Input, Proxy, server_name};
+use crate::transport::{ExecPlugin, Impersonation, InlineOrFile, Proxy, server_name};
 
 /// The extension of a cluster entry that is passed to its exec plugin.
 const EXEC_EXTENSION: &str = "client.authentication.k8s.io/exec";
@@ -17,7 +17,7 @@ pub(super) fn select(
 ) -> Result<ClientConfig, ConfigError> {
     let entries = Entries::of(kubeconfig, choice)?;
     if !kubeconfig.is_trusted {
-        entries.refuse_what_needs_trust()?;
+        entries.check_trust()?;
     }
     let mut config = entries.cluster(environment)?;
     entries.user(&mut config, environment)?;
@@ -75,7 +75,7 @@ impl<'a> Entries<'a> {
         Ok(Self { context, cluster_name, cluster, user_name, user })
     }
 
-    fn refuse_what_needs_trust(&self) -> Result<(), ConfigError> {
+    fn check_trust(&self) -> Result<(), ConfigError> {
         let (cluster, user) = (self.cluster, &self.user);
         let of_cluster = [
             (cluster.certificate_authority.is_some(), "certificate-authority"),
@@ -119,14 +119,14 @@ impl<'a> Entries<'a> {
         let no_server = || ConfigError::BadServer { origin: entry.clone(), problem: "missing" };
         let server = cluster.server.as_deref().ok_or_else(no_server)?;
         // An address without a scheme is https if any setting implies TLS, as in kubectl.
-        let says_tls = roots.is_some()
+        let implies_tls = roots.is_some()
             || is_insecure
             || self.user.client_certificate.is_some()
             || self.user.client_certificate_data.is_some();
         let server = if server.contains("://") {
             server.to_owned()
         } else {
-            format!("{}://{server}", if says_tls { "https" } else { "http" })
+            format!("{}://{server}", if implies_tls { "https" } else { "http" })
         };
         let mut config = ClientConfig::at(&server, &entry, environment)?;
         config.roots = roots;
@@ -220,14 +220,14 @@ fn input(
     data: Option<&str>,
     path: Option<&str>,
     label: impl FnOnce() -> String,
-) -> Result<Option<Input>, ConfigError> {
+) -> Result<Option<InlineOrFile>, ConfigError> {
     let Some(data) = data else {
-        return Ok(path.map(Input::file));
+        return Ok(path.map(InlineOrFile::file));
     };
     // Folded YAML scalars contain spaces and line breaks.
     let data: String = data.split_ascii_whitespace().collect();
     match BASE64_STANDARD.decode(data) {
-        Ok(bytes) => Ok(Some(Input::inline(label(), bytes))),
+        Ok(bytes) => Ok(Some(InlineOrFile::inline(label(), bytes))),
         Err(_) => Err(ConfigError::BadBase64 { origin: label() }),
     }
 }

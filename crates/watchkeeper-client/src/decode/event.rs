@@ -8,7 +8,7 @@ use super::{DecodeError, json, walk::Walk};
 
 /// The type of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EventType {
+pub(crate) enum WatchEventType {
     /// The object was created, or started to match the selector.
     Added,
     /// The object was modified.
@@ -22,7 +22,7 @@ pub enum EventType {
     Error,
 }
 
-impl EventType {
+impl WatchEventType {
     fn from_wire(text: &str) -> Option<Self> {
         Some(match text {
             "ADDED" => Self::Added,
@@ -37,11 +37,11 @@ impl EventType {
 
 /// A watch event whose object has not been decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawEvent {
+pub(crate) struct RawEvent {
     /// The type of the event.
-    pub event_type: EventType,
+    pub(crate) event_type: WatchEventType,
     /// The bytes of the object, a slice of the frame.
-    pub object: Bytes,
+    pub(crate) object: Bytes,
 }
 
 /// Splits a watch frame into its type and its object.
@@ -53,7 +53,7 @@ pub struct RawEvent {
 /// Returns a [`DecodeError`] if the frame is not an object with one known `type` and one `object`, if the
 /// object is nested deeper than `max_depth`, or, as [`DecodeError::Status`], if the server sent a bare
 /// `Status` instead.
-pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeError> {
+pub(crate) fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeError> {
     let mut walk = Walk::new(frame);
     if !walk.enter()? {
         return Err(walk.expected("a watch event"));
@@ -69,7 +69,7 @@ pub fn split_event(frame: &Bytes, max_depth: usize) -> Result<RawEvent, DecodeEr
                 expected: "a string",
                 offset,
             })?;
-            let known = EventType::from_wire(&text).ok_or(DecodeError::UnknownEventType { offset })?;
+            let known = WatchEventType::from_wire(&text).ok_or(DecodeError::UnknownEventType { offset })?;
             if event_type.replace(known).is_some() {
                 return Err(DecodeError::Duplicate { field: "type", offset });
             }

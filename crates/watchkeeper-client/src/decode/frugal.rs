@@ -24,7 +24,7 @@ mod tests;
 pub(super) struct Frugal<T>(pub(super) T);
 
 /// Forwards methods for values that contain no lists: the visitor is passed on unwrapped.
-macro_rules! hand_on {
+macro_rules! forward {
     ($($method:ident)*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -34,7 +34,7 @@ macro_rules! hand_on {
 }
 
 /// Forwards methods for values that may contain lists: the visitor is wrapped.
-macro_rules! hand_on_wrapped {
+macro_rules! forward_wrapped {
     ($($method:ident($($argument:ident: $type:ty),*))*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, D::Error> {
@@ -46,7 +46,7 @@ macro_rules! hand_on_wrapped {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Frugal<D> {
     type Error = D::Error;
 
-    hand_on! {
+    forward! {
         deserialize_bool
         deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
@@ -55,7 +55,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Frugal<D> {
         deserialize_unit deserialize_ignored_any
     }
 
-    hand_on_wrapped! {
+    forward_wrapped! {
         deserialize_any()
         deserialize_option()
         deserialize_seq()
@@ -78,7 +78,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Frugal<D> {
 }
 
 /// Forwards visitor methods for values without parts.
-macro_rules! tell {
+macro_rules! forward_value {
     ($($method:ident($($value:ident: $type:ty)?))*) => {$(
         #[inline]
         fn $method<E: Error>(self, $($value: $type)?) -> Result<V::Value, E> {
@@ -95,7 +95,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Frugal<V> {
         self.0.expecting(f)
     }
 
-    tell! {
+    forward_value! {
         visit_bool(value: bool)
         visit_i8(value: i8) visit_i16(value: i16) visit_i32(value: i32) visit_i64(value: i64) visit_i128(value: i128)
         visit_u8(value: u8) visit_u16(value: u16) visit_u32(value: u32) visit_u64(value: u64) visit_u128(value: u128)

@@ -17,7 +17,7 @@ const BLOCK: usize = 64 << 10;
 /// is rejected if it exceeds [`Limits::decompression_ratio`] times its compressed size. Its total size is not
 /// limited, because the blocks are consumed as they are produced.
 #[derive(Debug)]
-pub struct Gunzip {
+pub(crate) struct Gunzip {
     decoder: MultiGzDecoder<Feed>,
     produced: u64,
     ratio: u32,
@@ -34,7 +34,7 @@ struct Feed {
 
 impl Gunzip {
     /// Creates a decompressor for one body.
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             decoder: MultiGzDecoder::new(Feed::default()),
             produced: 0,
@@ -48,7 +48,7 @@ impl Gunzip {
     ///
     /// # Errors
     /// Returns a [`DecodeError`] if the bytes are not gzip, or a limit is exceeded.
-    pub fn next_block(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
+    pub(crate) fn next_block(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
         std::mem::swap(&mut self.decoder.get_mut().chunk, chunk);
         let block = self.read();
         std::mem::swap(&mut self.decoder.get_mut().chunk, chunk);
@@ -60,7 +60,7 @@ impl Gunzip {
     /// # Errors
     /// Returns [`DecodeError::Truncated`] if the compressed body is incomplete, and the errors of
     /// [`Gunzip::next_block`].
-    pub fn finish(&mut self) -> Result<Option<Bytes>, DecodeError> {
+    pub(crate) fn finish(&mut self) -> Result<Option<Bytes>, DecodeError> {
         self.decoder.get_mut().ended = true;
         self.read()
     }

@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_refused() {
+    fn a_matching_document_is_decoded() {
         let fits = br#"{"number":1,"choice":"Right","pair":[1,2]}"#;
         let expected = Strict { number: 1, choice: Some(Choice::Right), pair: Some((1, 2)) };
         assert_eq!(Decode::<Strict>::decode(&Json::new(), fits).unwrap(), expected);
     }
 
     #[test]
-    fn refusals_say_what_was_expected_and_quote_nothing() {
+    fn mismatches_name_the_expected_type_and_quote_nothing() {
         for (document, reason, offset) in [
             (r#"{"number":"hunter2, expected nothing"}"#, "invalid type: string, expected u8", 36),
             (r#"{"number":777}"#, "invalid value: integer, expected u8", 12),

@@ -1,6 +1,6 @@
 //! Decoding of bytes to objects: splitting, probing, cutting, parsing.
 //!
-//! Everything here is a pure function or a state machine over bytes, without IO, waits or tasks. A body is
+//! The functions are pure and the splitters are state machines over bytes, without IO, waits or tasks. A body is
 //! processed chunk by chunk and never held whole:
 //!
 //! ```text
@@ -19,7 +19,7 @@
 mod content;
 mod cut;
 mod error;
-mod event;
+pub(crate) mod event;
 mod frames;
 mod frugal;
 mod gunzip;
@@ -29,20 +29,22 @@ mod metadata;
 mod probe;
 mod scan;
 mod spill;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use content::is_same_content;
 pub use cut::cut_managed_fields;
 pub use error::DecodeError;
-pub(crate) use event::status_of_event;
-pub use event::{Bookmark, EventType, RawEvent, split_event};
+pub(crate) use event::{RawEvent, WatchEventType, split_event, status_of_event};
 pub use frames::FrameSplitter;
-pub use gunzip::Gunzip;
+pub(crate) use gunzip::Gunzip;
 pub use json::Json;
 pub use list::{ListEnvelope, ListSplitter};
 pub use metadata::ObjectMetadata;
 pub(crate) use probe::probe_kind;
 pub use probe::{Identity, probe};
+pub(crate) use walk::is_deeper_than;
 
 /// A decoder of the bytes of one object into a `K`.
 ///

@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_container_ends_where_counting_byte_by_byte_says(bytes in brackets_and_strings(), cut in 0_usize..400) {
+        fn a_container_ends_where_the_bytewise_reference_ends(bytes in brackets_and_strings(), cut in 0_usize..400) {
             let bytes = outside_strings_no_backslash(&bytes);
             let mut container = Value::begin(b'{').unwrap();
             prop_assert_eq!(container.advance(&bytes, usize::MAX), Ok(reference(&bytes)));

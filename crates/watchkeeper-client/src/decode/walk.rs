@@ -126,6 +126,14 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Returns whether the arrays and objects of a document nest deeper than `limit`. Invalid JSON is left to the parser.
+pub(crate) fn is_deeper_than(json: &[u8], limit: usize) -> bool {
+    let mut walk = Walk::new(json);
+    // The bracket that opens the document is not counted by the search for its end.
+    let is_container = matches!(walk.peek("a value"), Ok(b'{' | b'['));
+    (limit == 0 && is_container) || matches!(walk.skip(limit), Err(DecodeError::TooDeep { .. }))
+}
+
 /// A key of an object, as spelled in the document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key<'a> {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// whose result is acceptable, waits for its turn, and fetches only if no such result has arrived meanwhile.
 /// A caller that is dropped during a fetch passes its turn to the next caller, which starts over. No partial
 /// state is left behind, and no caller waits for an abandoned fetch.
-pub(super) struct Cache<T, E> {
+pub(super) struct FetchCache<T, E> {
     state: Mutex<State<T, E>>,
     /// Held while fetching. The mutex is asynchronous, so that waiting blocks no thread.
     turn: tokio::sync::Mutex<()>,
@@ -36,7 +36,7 @@ struct Fetched<T> {
     value: Arc<T>,
 }
 
-impl<T, E: Clone> Cache<T, E> {
+impl<T, E: Clone> FetchCache<T, E> {
     pub(super) fn new() -> Self {
         Self {
             state: Mutex::new(State { started: 0, valid_from: 1, last_value: None, last_outcome: None }),
@@ -126,19 +126,36 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::{
+        pin::Pin,
+        sync::atomic::{AtomicU32, Ordering},
+    };
 
     use futures_util::{FutureExt, future::join_all};
     use tokio::sync::oneshot;
 
     use super::*;
 
-    type TestCache = Cache<u32, &'static str>;
+    type TestCache = FetchCache<u32, &'static str>;
 
     /// Counts fetches and returns the number of each.
     async fn counted(counter: &AtomicU32) -> Result<u32, &'static str> {
         tokio::task::yield_now().await;
         Ok(counter.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Starts a fetch that completes after `release`, and polls it once.
+    fn started_fetch<'a>(
+        cache: &'a TestCache,
+        count: &'a AtomicU32,
+    ) -> (oneshot::Sender<()>, Pin<Box<impl Future<Output = Result<Arc<u32>, &'static str>> + use<'a>>>) {
+        let (release, released) = oneshot::channel();
+        let mut fetch = Box::pin(cache.get(async || {
+            let _ = released.await;
+            counted(count).await
+        }));
+        assert!((&mut fetch).now_or_never().is_none());
+        (release, fetch)
     }
 
     #[tokio::test]
@@ -175,14 +192,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refresh_does_not_take_what_was_asked_for_before_it() {
+    async fn a_refresh_does_not_use_an_earlier_fetch() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
-        let (release, released) = oneshot::channel();
-        let mut early = Box::pin(cache.get(async || {
-            let _ = released.await;
-            counted(&count).await
-        }));
-        assert!((&mut early).now_or_never().is_none());
+        let (release, early) = started_fetch(&cache, &count);
         let later = join_all((0..3).map(|_| cache.refresh(async || counted(&count).await)));
         release.send(()).unwrap();
         let (early, later) = tokio::join!(early, later);
@@ -193,12 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_fetch_under_way_does_not_outlive_an_invalidation() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
-        let (release, released) = oneshot::channel();
-        let mut early = Box::pin(cache.get(async || {
-            let _ = released.await;
-            counted(&count).await
-        }));
-        assert!((&mut early).now_or_never().is_none());
+        let (release, early) = started_fetch(&cache, &count);
         cache.invalidate();
         let late = cache.get(async || counted(&count).await);
         release.send(()).unwrap();
@@ -207,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_refresh_keeps_what_was_known() {
+    async fn a_failed_refresh_keeps_the_cached_value() {
         let (cache, count) = (TestCache::new(), AtomicU32::new(0));
         cache.get(async || counted(&count).await).await.unwrap();
         assert_eq!(cache.refresh(async || Err("down")).await, Err("down"));

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use kube_core::GroupVersion;
 use serde::Deserialize;
 
-use super::{cache::Cache, error::DiscoveryError, fetch, model::ServerResources};
+use super::{cache::FetchCache, error::DiscoveryError, fetch, model::ServerResources};
 use crate::{Error, rest::RestClient};
 
 /// A client for the discovery API: the groups, versions and resources of a server, and its Kubernetes
@@ -38,13 +38,13 @@ use crate::{Error, rest::RestClient};
 #[derive(Clone)]
 pub struct DiscoveryClient {
     rest: RestClient,
-    cache: Arc<Cache<ServerResources, DiscoveryError>>,
+    cache: Arc<FetchCache<ServerResources, DiscoveryError>>,
 }
 
 impl DiscoveryClient {
     /// Creates a discovery client with an empty cache.
     pub fn new(rest: impl Into<RestClient>) -> Self {
-        Self { rest: rest.into(), cache: Arc::new(Cache::new()) }
+        Self { rest: rest.into(), cache: Arc::new(FetchCache::new()) }
     }
 
     /// Returns the resources of the server, from the cache if possible.

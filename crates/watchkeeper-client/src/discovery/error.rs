@@ -38,18 +38,18 @@ pub enum DiscoveryError {
 #[non_exhaustive]
 pub enum MappingError {
     /// The server has no resource of that name.
-    #[error("the server serves no {asked:?}{}", unknown_hint(unknown))]
+    #[error("the server serves no {name:?}{}", unknown_hint(unknown))]
     NoMatch {
         /// The requested name.
-        asked: String,
+        name: String,
         /// Group-versions for which discovery failed, so that they may contain the name.
         unknown: Vec<GroupVersion>,
     },
     /// Several resources match, and no rule prefers one.
-    #[error("{asked:?} may be any of: {}; name the resource, version and group", list(candidates))]
+    #[error("{name:?} may be any of: {}; name the resource, version and group", list(candidates))]
     Ambiguous {
         /// The requested name.
-        asked: String,
+        name: String,
         /// The matching resources.
         candidates: Vec<RestMapping>,
     },

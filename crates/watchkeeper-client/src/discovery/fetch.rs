@@ -10,13 +10,13 @@ use kube_core::GroupVersion;
 use super::{
     error::DiscoveryError,
     model::{ApiGroup, FailureReason, GroupVersionFailure, ResourceInfo, ServerResources},
-    parse::{self, Endpoint, Root},
+    parse::{self, DiscoveryEndpoint, Root},
 };
 use crate::{Error, rest::RestClient};
 
-/// The number of repetitions when a group disappears between the list of groups and the request for its
+/// The number of repetitions if a group disappears between the list of groups and the request for its
 /// document. The group is being removed, and the next list will not contain it.
-const LOOKS_AFTER_A_GROUP_VANISHED: usize = 2;
+const RETRIES_AFTER_GROUP_REMOVAL: usize = 2;
 
 /// The maximum number of concurrent requests for documents of the legacy form. A server with many groups has
 /// more than a hundred documents.
@@ -27,24 +27,25 @@ const JSON: &str = "application/json";
 /// Fetches all resources of the server: two requests with the aggregated form, otherwise two and one per
 /// group-version.
 pub(super) async fn server_resources(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
-    let mut looks_left = LOOKS_AFTER_A_GROUP_VANISHED;
+    let mut retries_left = RETRIES_AFTER_GROUP_REMOVAL;
     loop {
-        let found = look(rest).await?;
-        if looks_left == 0 || !found.failures.iter().any(is_vanished) {
+        let found = fetch_once(rest).await?;
+        if retries_left == 0 || !found.failures.iter().any(is_vanished) {
             return Ok(found);
         }
-        looks_left -= 1;
+        retries_left -= 1;
     }
 }
 
-async fn look(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
-    let (core, named) = future::try_join(root(rest, Endpoint::Core), root(rest, Endpoint::Groups)).await?;
+async fn fetch_once(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
+    let (core, named) =
+        future::try_join(root(rest, DiscoveryEndpoint::Core), root(rest, DiscoveryEndpoint::Groups)).await?;
     if core.is_none() && named.is_none() {
         return Err(DiscoveryError::NothingServed);
     }
     let mut found = ServerResources::default();
-    for answer in [core, named].into_iter().flatten() {
-        match answer {
+    for root in [core, named].into_iter().flatten() {
+        match root {
             Root::Aggregated { groups, failures } => {
                 found.groups.extend(groups);
                 found.failures.extend(failures);
@@ -56,15 +57,15 @@ async fn look(rest: &RestClient) -> Result<ServerResources, DiscoveryError> {
 }
 
 /// Fetches `/api` or `/apis`. Extension servers may lack one of the two.
-async fn root(rest: &RestClient, endpoint: Endpoint) -> Result<Option<Root>, DiscoveryError> {
+async fn root(rest: &RestClient, endpoint: DiscoveryEndpoint) -> Result<Option<Root>, DiscoveryError> {
     let path = endpoint.path();
-    let answer = match document(rest, path, parse::ACCEPT_AGGREGATED).await {
+    let response = match document(rest, path, parse::ACCEPT_AGGREGATED).await {
         // A server that does not support media type parameters may reject the whole header because of one
         // entry.
         Err(error) if is_status(&error, 406) => document(rest, path, JSON).await,
-        answer => answer,
+        response => response,
     };
-    match answer {
+    match response {
         Ok((content_type, body)) => parse::root(endpoint, content_type.as_deref(), &body)
             .map(Some)
             .map_err(|reason| DiscoveryError::Document { path: path.to_owned(), reason }),
@@ -83,10 +84,10 @@ async fn legacy(rest: &RestClient, mut groups: Vec<ApiGroup>, found: &mut Server
         .collect();
     let requests = group_versions.into_iter().map(|group_version| resource_list(rest.clone(), group_version));
     // Responses are in the order of the requests, which is the order of the versions.
-    let answers: Vec<_> = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE).collect().await;
+    let responses: Vec<_> = stream::iter(requests).buffered(LEGACY_REQUESTS_AT_ONCE).collect().await;
     let versions = groups.iter_mut().flat_map(|group| &mut group.versions);
-    for (version, answer) in versions.zip(answers) {
-        match answer {
+    for (version, response) in versions.zip(responses) {
+        match response {
             Ok(resources) => version.resources = resources,
             Err(failure) => found.failures.push(failure),
         }

@@ -88,14 +88,14 @@ impl RestMapper {
 
     async fn look_up(
         &self,
-        question: impl Fn(&ServerResources) -> Result<RestMapping, MappingError>,
+        lookup: impl Fn(&ServerResources) -> Result<RestMapping, MappingError>,
     ) -> Result<RestMapping, MappingError> {
         let Some(known) = self.discovery.cached() else {
-            return question(&*self.discovery.server_resources().await?);
+            return lookup(&*self.discovery.server_resources().await?);
         };
-        match question(&known) {
-            Err(MappingError::NoMatch { .. }) => question(&*self.discovery.refresh().await?),
-            answer => answer,
+        match lookup(&known) {
+            Err(MappingError::NoMatch { .. }) => lookup(&*self.discovery.refresh().await?),
+            mapping => mapping,
         }
     }
 }

@@ -93,15 +93,15 @@ impl ServerResources {
     /// leave several resources.
     pub fn find_resource(&self, name: &str) -> Result<RestMapping, MappingError> {
         let lower = name.to_lowercase();
-        for question in questions(&lower) {
+        for parsed in interpretations(&lower) {
             let by_name = |resource: &ResourceInfo| {
-                resource.name == question.name || resource.singular_name == question.name
+                resource.name == parsed.name || resource.singular_name == parsed.name
             };
             let by_short_name =
-                |resource: &ResourceInfo| resource.short_names.iter().any(|short| short == question.name);
-            let mut matches = self.candidates(question.group, question.version, by_name);
+                |resource: &ResourceInfo| resource.short_names.iter().any(|short| short == parsed.name);
+            let mut matches = self.candidates(parsed.group, parsed.version, by_name);
             if matches.is_empty() {
-                matches = self.candidates(question.group, question.version, by_short_name);
+                matches = self.candidates(parsed.group, parsed.version, by_short_name);
             }
             if !matches.is_empty() {
                 return self.best(name, matches);
@@ -118,9 +118,9 @@ impl ServerResources {
     /// Returns [`MappingError::NoMatch`] if nothing matches, and [`MappingError::Ambiguous`] if the rules
     /// leave several resources.
     pub fn find_kind(&self, name: &str) -> Result<RestMapping, MappingError> {
-        for question in questions(name) {
+        for parsed in interpretations(name) {
             let matches =
-                self.candidates(question.group, question.version, |resource| resource.kind == question.name);
+                self.candidates(parsed.group, parsed.version, |resource| resource.kind == parsed.name);
             if !matches.is_empty() {
                 return self.best(name, matches);
             }
@@ -165,11 +165,11 @@ impl ServerResources {
         }
     }
 
-    fn best(&self, asked: &str, matches: Vec<Candidate>) -> Result<RestMapping, MappingError> {
+    fn best(&self, name: &str, matches: Vec<Candidate>) -> Result<RestMapping, MappingError> {
         let rank = |candidate: &Candidate| (candidate.group_rank, candidate.version_rank);
         let Some(top) = matches.iter().map(rank).min() else {
             return Err(MappingError::NoMatch {
-                asked: asked.to_owned(),
+                name: name.to_owned(),
                 unknown: self.failures.iter().map(|failure| failure.group_version.clone()).collect(),
             });
         };
@@ -179,7 +179,7 @@ impl ServerResources {
             Some(only) if best.is_empty() => Ok(only),
             last => {
                 best.extend(last);
-                Err(MappingError::Ambiguous { asked: asked.to_owned(), candidates: best })
+                Err(MappingError::Ambiguous { name: name.to_owned(), candidates: best })
             }
         }
     }
@@ -193,7 +193,7 @@ fn mapping(group_version: &GroupVersion, resource: &ResourceInfo) -> RestMapping
     }
 }
 
-struct Question<'a> {
+struct ParsedName<'a> {
     name: &'a str,
     version: Option<&'a str>,
     group: Group<'a>,
@@ -201,21 +201,21 @@ struct Question<'a> {
 
 /// Returns the possible interpretations of a name, the most specific first: `a.b.c` is a resource, version
 /// and group, or a resource and a group that contains a dot.
-fn questions(text: &str) -> Vec<Question<'_>> {
+fn interpretations(text: &str) -> Vec<ParsedName<'_>> {
     let (name, rest) = text.split_once('.').map_or((text, None), |(name, rest)| (name, Some(rest)));
     // An empty name matches nothing, although a server may leave a singular name empty.
     if name.is_empty() {
         return Vec::new();
     }
     let Some(rest) = rest else {
-        return vec![Question { name, version: None, group: Group::Any }];
+        return vec![ParsedName { name, version: None, group: Group::Any }];
     };
-    let versioned = rest.split_once('.').map(|(version, group)| Question {
+    let versioned = rest.split_once('.').map(|(version, group)| ParsedName {
         name,
         version: Some(version),
         group: Group::written(group),
     });
-    let plain = Question { name, version: None, group: Group::written(rest) };
+    let plain = ParsedName { name, version: None, group: Group::written(rest) };
     versioned.into_iter().chain([plain]).collect()
 }
 

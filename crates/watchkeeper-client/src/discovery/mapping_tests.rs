@@ -129,7 +129,7 @@ fn resources_are_found_by_the_names_people_use() {
 }
 
 #[test]
-fn names_nobody_serves_are_told() {
+fn unknown_names_are_reported() {
     let server = server();
     for name in [
         "",
@@ -145,12 +145,12 @@ fn names_nobody_serves_are_told() {
         "pods.v1.apps",
     ] {
         let error = server.find_resource(name).unwrap_err();
-        assert!(matches!(&error, MappingError::NoMatch { asked, .. } if asked == name), "{error}");
+        assert!(matches!(&error, MappingError::NoMatch { name: missing, .. } if missing == name), "{error}");
     }
 }
 
 #[test]
-fn a_miss_names_the_groups_that_did_not_answer() {
+fn a_lookup_without_a_match_names_the_groups_whose_discovery_failed() {
     let mut server = server();
     server.failures.push(GroupVersionFailure {
         group_version: GroupVersion::gv("custom.metrics.k8s.io", "v1beta1"),
@@ -208,7 +208,7 @@ fn a_resource_finds_its_kind() {
 }
 
 #[test]
-fn what_no_rule_decides_is_an_error_that_names_the_candidates() {
+fn an_ambiguous_name_is_an_error_with_the_candidates() {
     let server = server();
     let error = server.find_kind("Twin").unwrap_err();
     assert_eq!(
@@ -224,7 +224,7 @@ fn what_no_rule_decides_is_an_error_that_names_the_candidates() {
 }
 
 #[test]
-fn api_versions_and_resources_are_what_kubectl_shows() {
+fn api_versions_and_resources_equal_those_of_kubectl() {
     let server = server();
     assert_eq!(
         server.api_versions(),

@@ -17,14 +17,14 @@ pub(super) const ACCEPT_AGGREGATED: &str =
 
 /// The two endpoints of discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Endpoint {
+pub(super) enum DiscoveryEndpoint {
     /// `/api`: the core group.
     Core,
     /// `/apis`: all other groups.
     Groups,
 }
 
-impl Endpoint {
+impl DiscoveryEndpoint {
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Core => "/api",
@@ -51,7 +51,11 @@ pub(super) enum Root {
 
 /// Parses the response of `/api` or `/apis`. The content type determines the form; if a proxy removed its
 /// parameters, the kind of the document does.
-pub(super) fn root(endpoint: Endpoint, content_type: Option<&str>, body: &[u8]) -> Result<Root, String> {
+pub(super) fn root(
+    endpoint: DiscoveryEndpoint,
+    content_type: Option<&str>,
+    body: &[u8],
+) -> Result<Root, String> {
     let document: wire::TypeOnly = json(body)?;
     let announced = content_type.is_some_and(is_aggregated);
     match document.kind.as_str() {
@@ -61,8 +65,8 @@ pub(super) fn root(endpoint: Endpoint, content_type: Option<&str>, body: &[u8]) 
         "APIGroupDiscoveryList" => json(body).map(aggregated),
         "" if announced => json(body).map(aggregated),
         kind if kind.is_empty() || kind == endpoint.legacy_kind() => match endpoint {
-            Endpoint::Core => json(body).map(|document| Root::Legacy(core_versions(document))),
-            Endpoint::Groups => json(body).map(|document| Root::Legacy(named_groups(document))),
+            DiscoveryEndpoint::Core => json(body).map(|document| Root::Legacy(core_versions(document))),
+            DiscoveryEndpoint::Groups => json(body).map(|document| Root::Legacy(named_groups(document))),
         },
         kind => Err(format!("expected {}, got {}", endpoint.legacy_kind(), printable(kind))),
     }

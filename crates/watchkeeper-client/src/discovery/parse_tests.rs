@@ -5,18 +5,18 @@ use super::*;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-fn parse(endpoint: Endpoint, content_type: &str, document: &Value) -> Result<Root, String> {
+fn parse(endpoint: DiscoveryEndpoint, content_type: &str, document: &Value) -> Result<Root, String> {
     root(endpoint, Some(content_type), document.to_string().as_bytes())
 }
 
 fn aggregated_groups(document: &Value) -> (Vec<ApiGroup>, Vec<GroupVersionFailure>) {
-    match parse(Endpoint::Groups, AGGREGATED, document).unwrap() {
+    match parse(DiscoveryEndpoint::Groups, AGGREGATED, document).unwrap() {
         Root::Aggregated { groups, failures } => (groups, failures),
         Root::Legacy(_) => panic!("read as legacy"),
     }
 }
 
-fn legacy_groups(endpoint: Endpoint, document: &Value) -> Vec<ApiGroup> {
+fn legacy_groups(endpoint: DiscoveryEndpoint, document: &Value) -> Vec<ApiGroup> {
     match parse(endpoint, "application/json", document).unwrap() {
         Root::Legacy(groups) => groups,
         Root::Aggregated { .. } => panic!("read as aggregated"),
@@ -128,21 +128,24 @@ fn absent_null_and_nameless_parts_do_not_cost_the_rest() {
 #[test]
 fn the_form_is_known_by_the_content_type_or_by_the_kind() {
     let aggregated = list(&json!([]));
-    assert!(matches!(parse(Endpoint::Core, "application/json", &aggregated), Ok(Root::Aggregated { .. })));
-    assert!(matches!(parse(Endpoint::Core, AGGREGATED, &json!({})), Ok(Root::Aggregated { .. })));
+    assert!(matches!(
+        parse(DiscoveryEndpoint::Core, "application/json", &aggregated),
+        Ok(Root::Aggregated { .. })
+    ));
+    assert!(matches!(parse(DiscoveryEndpoint::Core, AGGREGATED, &json!({})), Ok(Root::Aggregated { .. })));
     let spaced = "application/json; as=APIGroupDiscoveryList; v=v2; g=apidiscovery.k8s.io";
-    assert!(matches!(parse(Endpoint::Core, spaced, &json!({})), Ok(Root::Aggregated { .. })));
+    assert!(matches!(parse(DiscoveryEndpoint::Core, spaced, &json!({})), Ok(Root::Aggregated { .. })));
     let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-    assert!(matches!(parse(Endpoint::Core, beta, &json!({})), Ok(Root::Legacy(_))));
-    assert!(matches!(root(Endpoint::Core, None, b"{}"), Ok(Root::Legacy(_))));
+    assert!(matches!(parse(DiscoveryEndpoint::Core, beta, &json!({})), Ok(Root::Legacy(_))));
+    assert!(matches!(root(DiscoveryEndpoint::Core, None, b"{}"), Ok(Root::Legacy(_))));
 }
 
 #[test]
 fn legacy_roots_give_groups_versions_and_preferences() {
-    let core = legacy_groups(Endpoint::Core, &json!({ "kind": "APIVersions", "versions": ["v1"] }));
+    let core = legacy_groups(DiscoveryEndpoint::Core, &json!({ "kind": "APIVersions", "versions": ["v1"] }));
     assert_eq!((core[0].name.as_str(), core[0].preferred_version.as_str()), ("", "v1"));
     let groups = legacy_groups(
-        Endpoint::Groups,
+        DiscoveryEndpoint::Groups,
         &json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [
             { "name": "autoscaling",
               "versions": [{ "groupVersion": "autoscaling/v1", "version": "v1" }, { "version": "v2" }],
@@ -182,7 +185,7 @@ fn legacy_resources_collect_their_subresources() {
 }
 
 #[test]
-fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
+fn malformed_documents_are_errors_with_a_position_and_no_quote() {
     let secret = "hunter2";
     for (body, said) in [
         (format!("<html>{secret}</html>"), "not JSON at line 1 column 1"),
@@ -192,7 +195,7 @@ fn garbage_is_an_error_that_says_where_and_quotes_nothing() {
         ("{\"kind\":\"Status\"}".to_owned(), "expected APIGroupList, got \"Status\""),
         ("{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v9\"}".to_owned(), "v9"),
     ] {
-        let error = root(Endpoint::Groups, Some("application/json"), body.as_bytes()).unwrap_err();
+        let error = root(DiscoveryEndpoint::Groups, Some("application/json"), body.as_bytes()).unwrap_err();
         assert!(error.contains(said), "{error}");
         assert!(!error.contains(secret), "{error}");
     }
@@ -281,7 +284,7 @@ fn in_legacy_form(version: &ApiVersion) -> Value {
 
 proptest! {
     #[test]
-    fn what_a_server_serves_survives_either_form(groups in servers()) {
+    fn both_forms_parse_to_the_same_resources(groups in servers()) {
         let (from_aggregated, failures) = aggregated_groups(&in_aggregated_form(&groups));
         prop_assert_eq!(&from_aggregated, &groups);
         prop_assert!(failures.is_empty());
@@ -297,7 +300,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in vec(any::<u8>(), 0..200), text in "\\PC{0,80}") {
         for body in [&bytes[..], text.as_bytes()] {
-            let _ = root(Endpoint::Groups, None, body);
+            let _ = root(DiscoveryEndpoint::Groups, None, body);
             let _ = resource_list(&GroupVersion::gv("", "v1"), body);
         }
     }

@@ -5,150 +5,75 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// The type fields of any document.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TypeOnly {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) kind: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) api_version: String,
+/// Declares a document whose fields default to their empty value if they are absent or `null`.
+macro_rules! document {
+    ($(
+        $(#[$meta:meta])*
+        $Name:ident { $($(#[$field_meta:meta])* $field:ident: $Type:ty,)+ }
+    )+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub(super) struct $Name {
+            $($(#[$field_meta])* #[serde(deserialize_with = "or_default")] pub(super) $field: $Type,)+
+        }
+    )+};
 }
 
-/// `/api` and `/apis` in the aggregated form, `apidiscovery.k8s.io/v2 APIGroupDiscoveryList`.
-#[derive(Debug, Deserialize)]
-pub(super) struct AggregatedList {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) items: Vec<AggregatedGroup>,
-}
+document! {
+    /// The type fields of any document.
+    TypeOnly { kind: String, api_version: String, }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct AggregatedGroup {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) metadata: Named,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) versions: Vec<AggregatedVersion>,
-}
+    /// `/api` and `/apis` in the aggregated form, `apidiscovery.k8s.io/v2 APIGroupDiscoveryList`.
+    AggregatedList { items: Vec<AggregatedGroup>, }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Named {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) name: String,
-}
+    AggregatedGroup { metadata: Named, versions: Vec<AggregatedVersion>, }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct AggregatedVersion {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) version: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) freshness: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) resources: Vec<AggregatedResource>,
-}
+    Named { name: String, }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AggregatedResource {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) resource: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) response_kind: WireKind,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) scope: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) singular_resource: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) verbs: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) short_names: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) categories: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) subresources: Vec<AggregatedSubresource>,
-}
+    AggregatedVersion { version: String, freshness: String, resources: Vec<AggregatedResource>, }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AggregatedSubresource {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) subresource: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) response_kind: WireKind,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) verbs: Vec<String>,
-}
+    AggregatedResource {
+        resource: String,
+        response_kind: WireKind,
+        scope: String,
+        singular_resource: String,
+        verbs: Vec<String>,
+        short_names: Vec<String>,
+        categories: Vec<String>,
+        subresources: Vec<AggregatedSubresource>,
+    }
 
-/// A kind; an empty group and version stand for those of the enclosing document.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct WireKind {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) group: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) version: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) kind: String,
-}
+    AggregatedSubresource { subresource: String, response_kind: WireKind, verbs: Vec<String>, }
 
-/// The document of `/api` in the legacy form.
-#[derive(Debug, Deserialize)]
-pub(super) struct LegacyVersions {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) versions: Vec<String>,
-}
+    /// A kind; an empty group and version stand for those of the enclosing document.
+    WireKind { group: String, version: String, kind: String, }
 
-/// The document of `/apis` in the legacy form.
-#[derive(Debug, Deserialize)]
-pub(super) struct LegacyGroups {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) groups: Vec<LegacyGroup>,
-}
+    /// The document of `/api` in the legacy form.
+    LegacyVersions { versions: Vec<String>, }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LegacyGroup {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) versions: Vec<LegacyVersion>,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) preferred_version: LegacyVersion,
-}
+    /// The document of `/apis` in the legacy form.
+    LegacyGroups { groups: Vec<LegacyGroup>, }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct LegacyVersion {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) version: String,
-}
+    LegacyGroup { name: String, versions: Vec<LegacyVersion>, preferred_version: LegacyVersion, }
 
-/// The document of `/api/v1` or `/apis/group/version` in the legacy form.
-#[derive(Debug, Deserialize)]
-pub(super) struct LegacyResources {
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) resources: Vec<LegacyResource>,
-}
+    LegacyVersion { version: String, }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LegacyResource {
-    /// The name of the resource: `pods`, or `pods/status` for a subresource.
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) singular_name: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) namespaced: bool,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) group: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) version: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) kind: String,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) verbs: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) short_names: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) categories: Vec<String>,
+    /// The document of `/api/v1` or `/apis/group/version` in the legacy form.
+    LegacyResources { resources: Vec<LegacyResource>, }
+
+    LegacyResource {
+        /// The name of the resource: `pods`, or `pods/status` for a subresource.
+        name: String,
+        singular_name: String,
+        namespaced: bool,
+        group: String,
+        version: String,
+        kind: String,
+        verbs: Vec<String>,
+        short_names: Vec<String>,
+        categories: Vec<String>,
+    }
 }
 
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(

@@ -118,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_parses_back(group in "[^/]{0,20}", version in "[^/]{1,8}", resource in "[^/]{1,20}") {
+        fn a_printed_name_parses_back(group in "[^/]{0,20}", version in "[^/]{1,8}", resource in "[^/]{1,20}") {
             let name = GroupVersionResource { group, version, resource };
             prop_assert_eq!(name.to_string().parse::<GroupVersionResource>(), Ok(name));
         }

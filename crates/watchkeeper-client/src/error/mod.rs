@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// The server sent a redirect. Redirects are not followed, because the credentials are for this server only.
     #[error(
-        "{request}: the server answered {code} and pointed to {}; redirects are not followed, configure the right server",
+        "{request}: the server responded with a redirect ({code}) to {}; redirects are not followed, configure the right server",
         host.as_deref().unwrap_or("the same host")
     )]
     Redirect {
@@ -77,7 +77,9 @@ pub enum Error {
         after: Duration,
     },
     /// The response exceeds one of the [`Limits`](crate::limits::Limits).
-    #[error("{request}: the answer exceeds {limit} = {allowed}; raise it if answers this large are expected")]
+    #[error(
+        "{request}: the response exceeds {limit} = {allowed}; raise it if responses this large are expected"
+    )]
     Limit {
         /// The request that failed.
         request: Box<RequestInfo>,
@@ -87,7 +89,7 @@ pub enum Error {
         allowed: u64,
     },
     /// The response body does not decode to the expected type.
-    #[error("{request}: the answer could not be read: {reason}")]
+    #[error("{request}: the response could not be decoded: {reason}")]
     Decode {
         /// The request that failed.
         request: Box<RequestInfo>,
@@ -95,7 +97,7 @@ pub enum Error {
         reason: Unreadable,
     },
     /// The body of a list or watch response is malformed.
-    #[error("{request}: the answer could not be read: {source}")]
+    #[error("{request}: the response could not be decoded: {source}")]
     Body {
         /// The request that failed.
         request: Box<RequestInfo>,
@@ -141,8 +143,8 @@ pub enum Awaited {
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Head => "no answer",
-            Self::Body => "no complete answer",
+            Self::Head => "no response",
+            Self::Body => "no complete response",
             Self::Chunk => "nothing more was received",
         })
     }
@@ -188,7 +190,7 @@ impl From<&serde_json::Error> for Unreadable {
         match error.classify() {
             Category::Eof => Self::Truncated,
             Category::Data => {
-                // This message alone is made of the type's own words and not of the document's.
+                // Only this message contains no text of the document.
                 let message = error.to_string();
                 if message.starts_with("missing field `") {
                     Self::MissingField { message }
@@ -211,7 +213,7 @@ impl fmt::Display for Unreadable {
                 write!(f, "a value of another type than expected at line {line} column {column}")
             }
             Self::Utf8 => f.write_str("not UTF-8"),
-            Self::Encoding => f.write_str("it is compressed, which was not asked for"),
+            Self::Encoding => f.write_str("it is compressed, which was not requested"),
         }
     }
 }
@@ -273,8 +275,8 @@ impl Error {
             return false;
         };
         self.is_not_found() && details.name == name && {
-            let asked_for_a_namespace = request.resource().is_some_and(|r| r.starts_with("namespaces"));
-            asked_for_a_namespace || details.kind != "namespaces"
+            let is_namespace_request = request.resource().is_some_and(|r| r.starts_with("namespaces"));
+            is_namespace_request || details.kind != "namespaces"
         }
     }
 
@@ -310,7 +312,7 @@ impl Error {
 }
 
 /// Returns the cause of a transport error, as the end of a message: why a credential could not be obtained, or the error of a
-/// service in the stack that says more than its [`TransportKind`].
+/// service in the stack that is more specific than its [`TransportKind`].
 fn transport_cause(kind: TransportKind, source: Option<&kube_client::Error>) -> String {
     match (source.and_then(TransportError::of), source) {
         (Some(TransportError::Credential { source, .. }), _) => format!(": {source}"),

@@ -173,7 +173,7 @@ impl ApiReason {
             Self::AlreadyExists => "use update, patch or apply for an object that exists",
             Self::Expired => "list again; the version or continue token is no longer kept",
             Self::Invalid => "correct the fields named",
-            Self::TooManyRequests => "wait as long as retry_after says and send fewer requests",
+            Self::TooManyRequests => "wait for the time in retry_after and send fewer requests",
             Self::ResourceVersionTooLarge => {
                 "list without a resourceVersion; the server is behind or was restored"
             }

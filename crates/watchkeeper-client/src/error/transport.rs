@@ -94,8 +94,8 @@ impl TransportKind {
     }
 }
 
-/// Returns the next error in the source chain. An `io::Error` made from another error hides that one: its `source` is the other's
-/// source, and the other is reached by `get_ref`.
+/// Returns the next error in the source chain. An `io::Error` that wraps another error skips that error in `source`, so it is
+/// read with `get_ref`.
 fn below<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => Some(inner),
@@ -108,13 +108,13 @@ impl fmt::Display for TransportKind {
         f.write_str(match self {
             Self::Refused => "connection refused; check that the server runs and the address is right",
             Self::Reset => "the connection was cut",
-            Self::UnexpectedEof => "the connection ended in the middle of the answer",
+            Self::UnexpectedEof => "the connection ended in the middle of the response",
             Self::TimedOut => "the connection timed out",
             Self::Unreachable => "the server cannot be reached from here",
             Self::Tls => {
                 "no trusted TLS connection; check the certificate authority and the client certificate"
             }
-            Self::Malformed => "the answer is not HTTP",
+            Self::Malformed => "the response is not HTTP",
             Self::Credentials => "the credentials to send could not be obtained",
             Self::Other => "the connection failed",
         })

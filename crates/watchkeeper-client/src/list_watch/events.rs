@@ -13,12 +13,12 @@ use http::header::CONTENT_ENCODING;
 use tokio::time::Sleep;
 
 use super::{
-    Bookmark, Item, WatchEvent,
+    Bookmark, ReceivedItem, WatchEvent,
     http::{unreadable, wrong_encoding},
 };
 use crate::{
     Error,
-    decode::{Decode, DecodeError, EventType, FrameSplitter, RawEvent, split_event, status_of_event},
+    decode::{Decode, DecodeError, FrameSplitter, RawEvent, WatchEventType, split_event, status_of_event},
     error::Awaited,
     limits::Limits,
     rest::ByteStream,
@@ -94,13 +94,13 @@ impl<K> EventStream<K> {
 
     fn read(&self, frame: &Bytes) -> Result<WatchEvent<K>, DecodeError> {
         let RawEvent { event_type, object } = split_event(frame, self.max_depth)?;
-        let item = |object| Item::new(object, &self.kind, self.decoder.clone());
+        let item = |object| ReceivedItem::new(object, &self.kind, self.decoder.clone());
         match event_type {
-            EventType::Added => item(object).map(WatchEvent::Added),
-            EventType::Modified => item(object).map(WatchEvent::Modified),
-            EventType::Deleted => item(object).map(WatchEvent::Deleted),
-            EventType::Bookmark => Bookmark::of_event(&object).map(WatchEvent::Bookmark),
-            EventType::Error => {
+            WatchEventType::Added => item(object).map(WatchEvent::Added),
+            WatchEventType::Modified => item(object).map(WatchEvent::Modified),
+            WatchEventType::Deleted => item(object).map(WatchEvent::Deleted),
+            WatchEventType::Bookmark => Bookmark::of_event(&object).map(WatchEvent::Bookmark),
+            WatchEventType::Error => {
                 let status = status_of_event(&object)?;
                 Err(DecodeError::Status { instead_of: "an event", status })
             }

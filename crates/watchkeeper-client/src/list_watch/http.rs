@@ -23,7 +23,8 @@ use crate::{
     error::Unreadable,
     limits::Limits,
     rest::{
-        InvalidRequest, Request, RequestInfo, ResourceClient, ResourcePath, RestClient, retry_after_of_status,
+        ApiRequest, InvalidRequest, RequestInfo, ResourceClient, ResourcePath, RestClient,
+        retry_after_of_status,
     },
 };
 
@@ -141,7 +142,7 @@ impl<K> ListWatch<K> {
         Self { random: Mutex::new(fastrand::Rng::with_seed(seed)), ..self }
     }
 
-    fn list_request(&self, request: ListRequest) -> Result<Request, InvalidRequest> {
+    fn list_request(&self, request: ListRequest) -> Result<ApiRequest, InvalidRequest> {
         let ListRequest { resource_version, version_match, limit, continue_token, object } = request;
         let mut path = self.path.clone()?;
         let mut fields = self.fields.clone();
@@ -163,11 +164,11 @@ impl<K> ListWatch<K> {
             resource_version,
             ..ListParams::default()
         };
-        let request = Request::list(path, &params)?;
+        let request = ApiRequest::list(path, &params)?;
         self.in_form(request).with_header("accept-encoding", "gzip")
     }
 
-    fn watch_request(&self, request: &WatchRequest, seconds: u32) -> Result<Request, InvalidRequest> {
+    fn watch_request(&self, request: &WatchRequest, seconds: u32) -> Result<ApiRequest, InvalidRequest> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -176,19 +177,19 @@ impl<K> ListWatch<K> {
             send_initial_events: request.send_initial_events,
         };
         let version = request.resource_version.as_deref().unwrap_or_default();
-        let request = Request::watch(self.path.clone()?, &params, version)?;
+        let request = ApiRequest::watch(self.path.clone()?, &params, version)?;
         // With compression, an event would wait in the compressor's buffer for the next one.
         self.in_form(request).with_header("accept-encoding", "identity")
     }
 
-    fn in_form(&self, request: Request) -> Request {
+    fn in_form(&self, request: ApiRequest) -> ApiRequest {
         if self.metadata_only { request.metadata_only() } else { request }
     }
 
-    fn watch_seconds(&self, asked: Option<Duration>) -> u32 {
+    fn watch_seconds(&self, requested: Option<Duration>) -> u32 {
         let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).max(1);
-        if let Some(asked) = asked {
-            return seconds(asked);
+        if let Some(requested) = requested {
+            return seconds(requested);
         }
         let least = seconds(self.timeouts.watch);
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);

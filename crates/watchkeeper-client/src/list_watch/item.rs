@@ -12,7 +12,7 @@ use crate::decode::{Decode, DecodeError, Identity, probe_kind};
 /// Until it is decoded or dropped, the item holds the received bytes, which may be a slice of a larger chunk,
 /// so do not keep items for long.
 #[must_use = "dropping an undecoded item skips the object"]
-pub struct Item<K> {
+pub struct ReceivedItem<K> {
     identity: Identity,
     body: Body<K>,
 }
@@ -38,7 +38,7 @@ pub struct ItemError {
     pub source: DecodeError,
 }
 
-impl<K> Item<K> {
+impl<K> ReceivedItem<K> {
     /// Creates an item from `bytes`, to be decoded by `decoder`.
     ///
     /// # Errors
@@ -86,8 +86,8 @@ impl<K> Item<K> {
     }
 }
 
-impl<K> fmt::Debug for Item<K> {
+impl<K> fmt::Debug for ReceivedItem<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Item").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("ReceivedItem").field("identity", &self.identity).finish_non_exhaustive()
     }
 }

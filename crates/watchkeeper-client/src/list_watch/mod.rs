@@ -6,7 +6,7 @@
 //! | [`ListWatch`] | the implementation over HTTP, for typed, dynamic, metadata-only and narrow types |
 //! | [`ScriptedSource`] | the in-memory implementation, for tests |
 //! | [`Selection`] | the namespace and the selectors of a source |
-//! | [`Item`] | an object that is identified but not decoded yet |
+//! | [`ReceivedItem`] | an object that is identified but not decoded yet |
 //!
 //! Two rules hold for every source. An object that cannot be decoded affects only that object: it is
 //! delivered with its identity and version, and the stream continues. Anything else that cannot be decoded
@@ -29,13 +29,13 @@ use futures_core::Stream;
 pub(crate) use self::http::unreadable;
 pub use self::{
     http::ListWatch,
-    item::{Item, ItemError},
+    item::{ItemError, ReceivedItem},
     request::{ListRequest, ObjectName, WatchRequest},
     scripted::{ListScript, RecordedRequest, ScriptedSource, WatchHandle, WatchScript},
     selection::Selection,
     timeouts::Timeouts,
 };
-pub use crate::decode::Bookmark;
+pub use crate::decode::event::Bookmark;
 use crate::{Error, decode::ListEnvelope};
 
 /// A pending list or watch request, which resolves to a stream, or to the error of opening it.
@@ -89,7 +89,7 @@ where
 #[derive(Debug)]
 pub enum ListPart<K> {
     /// An object of the page.
-    Item(Item<K>),
+    Item(ReceivedItem<K>),
     /// The end of the page, which is always present and last. A page without it is incomplete: absent objects
     /// must not be treated as deleted.
     End(PageEnd),
@@ -124,11 +124,11 @@ impl From<ListEnvelope> for PageEnd {
 #[derive(Debug)]
 pub enum WatchEvent<K> {
     /// The object was created, or started to match the selectors.
-    Added(Item<K>),
+    Added(ReceivedItem<K>),
     /// The object was modified.
-    Modified(Item<K>),
+    Modified(ReceivedItem<K>),
     /// The object was deleted, or stopped matching the selectors. Contains its last state.
-    Deleted(Item<K>),
+    Deleted(ReceivedItem<K>),
     /// All changes up to this version have been sent.
     Bookmark(Bookmark),
 }

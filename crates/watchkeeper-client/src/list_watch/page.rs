@@ -14,7 +14,7 @@ use http::header::CONTENT_ENCODING;
 use tokio::time::{Sleep, sleep};
 
 use super::{
-    Item, ListPart,
+    ListPart, ReceivedItem,
     http::{unreadable, wrong_encoding},
 };
 use crate::{
@@ -86,7 +86,7 @@ impl<K> PageStream<K> {
             match page.step().map_err(|fault| refuse(&self.bytes, fault))? {
                 Step::Item(bytes) => {
                     self.progress.was_made = true;
-                    let item = Item::new(bytes, &self.kind, self.decoder.clone());
+                    let item = ReceivedItem::new(bytes, &self.kind, self.decoder.clone());
                     return Poll::Ready(
                         item.map(|item| Some(ListPart::Item(item))).map_err(|f| refuse(&self.bytes, f)),
                     );

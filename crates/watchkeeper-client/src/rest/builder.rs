@@ -11,10 +11,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     Deletion, RestClient,
     deadline::Deadline,
-    info::{RequestInfo, Target, Verb},
+    info::{RequestInfo, RequestTarget, Verb},
     params::QueryParams,
     path::{AbsolutePath, PathError, ResourcePath, Segment},
-    request::{InvalidRequest, Request},
+    request::{ApiRequest, InvalidRequest},
     response::{self, ResponseParts},
     retry::{Attempts, Retry},
     stream::{ByteLimit, ByteStream},
@@ -37,7 +37,7 @@ pub struct RequestBuilder {
     verb: Verb,
     place: Place,
     /// The query, headers and body, or the first error.
-    request: Result<Request, InvalidRequest>,
+    request: Result<ApiRequest, InvalidRequest>,
     options: Options,
 }
 
@@ -70,11 +70,11 @@ struct Place {
     name: Option<String>,
     subresource: Vec<String>,
     /// The complete target; overrides all other parts.
-    whole: Option<Target>,
+    whole: Option<RequestTarget>,
 }
 
 impl Place {
-    fn target(&self) -> Result<Target, PathError> {
+    fn target(&self) -> Result<RequestTarget, PathError> {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
@@ -90,26 +90,26 @@ impl Place {
         for subresource in &self.subresource {
             path = path.subresource(subresource)?;
         }
-        Ok(Target::Resource(path))
+        Ok(RequestTarget::Resource(path))
     }
 }
 
 impl RequestBuilder {
     pub(super) fn new(rest: RestClient, verb: Verb) -> Self {
-        let nowhere = Target::Path(AbsolutePath::default());
-        Self::over(rest, Request::new(verb, nowhere), Place::default())
+        let nowhere = RequestTarget::Path(AbsolutePath::default());
+        Self::over(rest, ApiRequest::new(verb, nowhere), Place::default())
     }
 
-    pub(super) fn of(rest: RestClient, request: Request) -> Self {
+    pub(super) fn of(rest: RestClient, request: ApiRequest) -> Self {
         let place = Place { whole: Some(request.info().target.clone()), ..Place::default() };
         Self::over(rest, request, place)
     }
 
-    fn over(rest: RestClient, request: Request, place: Place) -> Self {
+    fn over(rest: RestClient, request: ApiRequest, place: Place) -> Self {
         Self { rest, verb: request.info().verb, place, request: Ok(request), options: Options::default() }
     }
 
-    fn change(mut self, change: impl FnOnce(Request) -> Result<Request, InvalidRequest>) -> Self {
+    fn change(mut self, change: impl FnOnce(ApiRequest) -> Result<ApiRequest, InvalidRequest>) -> Self {
         self.request = self.request.and_then(change);
         self
     }
@@ -156,7 +156,7 @@ impl RequestBuilder {
     pub fn absolute_path(mut self, path: &str) -> Self {
         match AbsolutePath::new(path) {
             Ok(path) => {
-                self.place.whole = Some(Target::Path(path));
+                self.place.whole = Some(RequestTarget::Path(path));
                 self
             }
             Err(error) => self.refuse(error),
@@ -221,15 +221,15 @@ impl RequestBuilder {
     }
 
     /// Returns the request without sending it.
-    pub fn build(self) -> Result<Request, InvalidRequest> {
+    pub fn build(self) -> Result<ApiRequest, InvalidRequest> {
         let request = self.request?;
         if self.options.retry.is_some() && !self.verb.is_read() {
             return Err(InvalidRequest::RetryOfWrite(self.verb));
         }
         let target = self.place.target()?;
         let verb = match (self.verb, &target) {
-            (Verb::Get, Target::Resource(path)) if path.name().is_none() => Verb::List,
-            (Verb::Delete, Target::Resource(path)) if path.name().is_none() => Verb::DeleteCollection,
+            (Verb::Get, RequestTarget::Resource(path)) if path.name().is_none() => Verb::List,
+            (Verb::Delete, RequestTarget::Resource(path)) if path.name().is_none() => Verb::DeleteCollection,
             (verb, _) => verb,
         };
         Ok(request.aimed(verb, target))
@@ -292,9 +292,9 @@ impl RequestBuilder {
     pub async fn stream(self) -> Result<ByteStream, Error> {
         let ready = self.ready()?;
         let mut attempts = ready.attempts();
-        let answer = loop {
+        let response = loop {
             match ready.head().await {
-                Ok((answer, _)) => break answer,
+                Ok((response, _)) => break response,
                 Err(error) => attempts.wait_or_fail(error).await?,
             }
         };
@@ -304,7 +304,7 @@ impl RequestBuilder {
             Idle::OfClient => ready.rest.client().deadlines().idle,
             Idle::Own(idle) => idle,
         };
-        Ok(ByteStream::new(ready.info, answer, idle, limit))
+        Ok(ByteStream::new(ready.info, response, idle, limit))
     }
 
     fn ready(self) -> Result<Ready, Error> {
@@ -336,21 +336,21 @@ impl Ready {
             SendError::Late(after) => self.late(Awaited::Head, after),
             SendError::Transport(error) => response::transport(&self.info, error),
         })?;
-        let answer = response::accept(&self.info, response, &mut deadline).await?;
-        Ok((answer, deadline))
+        let response = response::accept(&self.info, response, &mut deadline).await?;
+        Ok((response, deadline))
     }
 
     /// Makes one attempt at the whole response; head and body share the deadline.
     async fn whole(&self) -> Result<(HeaderMap, Bytes), Error> {
-        let (answer, mut deadline) = self.head().await?;
+        let (response, mut deadline) = self.head().await?;
         let (name, allowed) = match (self.options.limit, self.info.verb) {
             (Some(allowed), _) => ("limit_bytes", allowed),
             (None, Verb::List | Verb::DeleteCollection) => ("page_bytes", self.limits().page_bytes),
             (None, _) => ("object_bytes", self.limits().object_bytes as u64),
         };
-        let headers = answer.headers.clone();
+        let headers = response.headers.clone();
         let body = deadline
-            .run(response::collect(&self.info, answer, name, allowed))
+            .run(response::collect(&self.info, response, name, allowed))
             .await
             .map_err(|after| self.late(Awaited::Body, after))??;
         Ok((headers, body))

@@ -90,7 +90,7 @@ impl fmt::Display for Verb {
 /// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Target {
+pub enum RequestTarget {
     /// A resource, an object or a subresource.
     Resource(ResourcePath),
     /// A non-resource path.
@@ -104,17 +104,17 @@ pub struct RequestInfo {
     /// The verb of the request.
     pub verb: Verb,
     /// The target of the request.
-    pub target: Target,
+    pub target: RequestTarget,
 }
 
 impl RequestInfo {
-    pub(crate) fn new(verb: Verb, target: Target) -> Self {
+    pub(crate) fn new(verb: Verb, target: RequestTarget) -> Self {
         Self { verb, target }
     }
 
     /// Returns the resource as spelled in RBAC rules: `pods`, `pods/status`, `deployments.apps`.
     pub fn resource(&self) -> Option<String> {
-        let Target::Resource(path) = &self.target else {
+        let RequestTarget::Resource(path) = &self.target else {
             return None;
         };
         let mut resource = path.resource().to_owned();
@@ -132,16 +132,16 @@ impl RequestInfo {
     /// Returns the namespace, if the request is namespaced.
     pub fn namespace(&self) -> Option<&str> {
         match &self.target {
-            Target::Resource(path) => path.namespace(),
-            Target::Path(_) => None,
+            RequestTarget::Resource(path) => path.namespace(),
+            RequestTarget::Path(_) => None,
         }
     }
 
     /// Returns the name of the object, if the request has one.
     pub fn name(&self) -> Option<&str> {
         match &self.target {
-            Target::Resource(path) => path.name(),
-            Target::Path(_) => None,
+            RequestTarget::Resource(path) => path.name(),
+            RequestTarget::Path(_) => None,
         }
     }
 }
@@ -149,8 +149,8 @@ impl RequestInfo {
 impl fmt::Display for RequestInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.target {
-            Target::Resource(_) => write!(f, "{} {}", self.verb, self.resource().unwrap_or_default())?,
-            Target::Path(path) => write!(f, "{} {path}", self.verb)?,
+            RequestTarget::Resource(_) => write!(f, "{} {}", self.verb, self.resource().unwrap_or_default())?,
+            RequestTarget::Path(path) => write!(f, "{} {path}", self.verb)?,
         }
         if let Some(name) = self.name() {
             write!(f, " {name:?}")?;

@@ -3,15 +3,15 @@
 //! | module | contents |
 //! |---|---|
 //! | `path` | [`ResourcePath`]: checked, encoded, parses back |
-//! | `request` | [`Request`]: a verb on a path with parameters and body; pure |
-//! | `builder` | [`RequestBuilder`]: builds and sends a [`Request`] |
+//! | `request` | [`ApiRequest`]: a verb on a path with parameters and body; pure |
+//! | `builder` | [`RequestBuilder`]: builds and sends an [`ApiRequest`] |
 //! | `resource` | [`ResourceClient`]: the verbs of one type |
 //! | `retry` | [`Retry`] and [`retry_on_conflict`] |
 //! | `stream` | [`ByteStream`]: a response body as a stream |
 
 #![expect(
     clippy::missing_errors_doc,
-    reason = "everything here fails with Error, InvalidRequest or PathError, and their variants say when"
+    reason = "all functions here fail with Error, InvalidRequest or PathError, whose variants document the cases"
 )]
 
 mod builder;
@@ -29,13 +29,13 @@ mod stream;
 pub use builder::RequestBuilder;
 pub(crate) use deadline::Deadline;
 pub use deadline::Deadlines;
-pub use info::{RequestInfo, Target, Verb};
+pub use info::{RequestInfo, RequestTarget, Verb};
 pub use params::{Query, QueryParams};
 pub use path::{AbsolutePath, PathError, ResourcePath, Segment};
-pub use request::{InvalidRequest, Request};
+pub use request::{ApiRequest, InvalidRequest};
 pub use resource::{Deletion, KnownScope, KnownType, ResourceClient, ToResourceClient};
 pub use retry::{Backoff, ConflictError, Retry, retry_on_conflict};
-pub use retry_after::{MAX_RETRY_AFTER, from_status as retry_after_of_status, retry_after};
+pub(crate) use retry_after::from_status as retry_after_of_status;
 pub use stream::ByteStream;
 
 use kube_core::params::Patch;
@@ -111,8 +111,8 @@ impl RestClient {
         RequestBuilder::new(self.clone(), verb)
     }
 
-    /// Starts a request from an existing [`Request`].
-    pub fn request(&self, request: Request) -> RequestBuilder {
+    /// Starts a request from an existing [`ApiRequest`].
+    pub fn request(&self, request: ApiRequest) -> RequestBuilder {
         RequestBuilder::of(self.clone(), request)
     }
 }

@@ -1,4 +1,4 @@
-//! From kube's parameter types to query strings.
+//! Conversion of kube's parameter types to query strings.
 
 use http::HeaderValue;
 use kube_core::{
@@ -14,21 +14,21 @@ use super::request::InvalidRequest;
 
 /// Parameters that become part of a query string.
 ///
-/// Implemented for kube's own parameter types, so that code written against `kube::Api` keeps them. What is asked for
-/// is what is sent; a combination every server refuses is refused here, before it costs a round trip.
+/// Implemented for kube's own parameter types, so that code written against `kube::Api` keeps them. Parameters are sent
+/// unchanged. A combination that every server rejects is rejected before it is sent.
 pub trait QueryParams {
     /// Checks the parameters and appends them to `query`.
     fn append_to(&self, query: &mut Query) -> Result<(), InvalidRequest>;
 }
 
-/// The query of a request: names and values in the order they were given, encoded when the request is built.
+/// The query of a request: names and values in the order in which they were added. Encoded when the request is built.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(String, String)>,
 }
 
 impl Query {
-    /// Adds a parameter. The same name may be given more than once.
+    /// Adds a parameter. A name may occur more than once.
     pub fn push(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.pairs.push((name.into(), value.into()));
     }
@@ -39,7 +39,7 @@ impl Query {
         }
     }
 
-    /// Whether there are no parameters.
+    /// Returns whether the query has no parameters.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -49,12 +49,12 @@ impl Query {
     }
 }
 
-/// An empty version means "the newest" to a server, and so does none at all. None is the form it documents.
+/// Returns the version, or `None` for an empty one: both mean the newest state, and absence is the documented form.
 fn version(value: Option<&String>) -> Option<&str> {
     value.map(String::as_str).filter(|version| !version.is_empty())
 }
 
-/// The server's own bound on the names of field managers.
+/// The server's limit on the length of a field manager's name.
 const FIELD_MANAGER_BYTES: usize = 128;
 
 fn field_manager(value: Option<&String>) -> Result<Option<&str>, InvalidRequest> {
@@ -85,7 +85,7 @@ impl QueryParams for ListParams {
         if let Some(limit) = self.limit {
             query.push("limit", limit.to_string());
         }
-        // The token already says which version is being read; servers refuse one that is given again.
+        // The token contains the version that is being read; servers reject a version beside it.
         if let Some(token) = self.continue_token.as_deref().filter(|token| !token.is_empty()) {
             query.push("continue", token);
             return Ok(());
@@ -102,8 +102,8 @@ impl QueryParams for ListParams {
     }
 }
 
-/// How long kube asks a server to keep a watch open when its user does not say. A watch without the parameter ends
-/// after a time of the server's choosing, 30 to 60 minutes, which is a long time to be wrong about a dead connection.
+/// The default timeout of a watch, as in kube. Without the parameter, a server ends a watch after 30 to 60 minutes, and
+/// a dead connection could stay unnoticed for that long.
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 
 impl QueryParams for WatchParams {
@@ -146,8 +146,7 @@ impl QueryParams for PostParams {
 }
 
 impl QueryParams for PatchParams {
-    /// `force` is checked against the kind of patch where the patch is known, in
-    /// [`Request::patch`](super::Request::patch).
+    /// Appends the parameters. [`ApiRequest::patch`](super::ApiRequest::patch) checks `force` against the kind of patch.
     fn append_to(&self, query: &mut Query) -> Result<(), InvalidRequest> {
         if self.dry_run {
             query.push("dryRun", "All");
@@ -187,7 +186,7 @@ impl QueryParams for LogParams {
     }
 }
 
-/// A patch's content type and body.
+/// Returns the content type and the body of a patch.
 pub(crate) fn patch_body<P: Serialize>(patch: &Patch<P>) -> Result<(HeaderValue, Vec<u8>), InvalidRequest> {
     let (content_type, body) = match patch {
         Patch::Apply(body) => ("application/apply-patch+yaml", serde_json::to_vec(body)),
@@ -195,13 +194,13 @@ pub(crate) fn patch_body<P: Serialize>(patch: &Patch<P>) -> Result<(HeaderValue,
         Patch::Merge(body) => ("application/merge-patch+json", serde_json::to_vec(body)),
         Patch::Strategic(body) => ("application/strategic-merge-patch+json", serde_json::to_vec(body)),
         _ => {
-            return Err(InvalidRequest::Params("a kind of patch this version does not know"));
+            return Err(InvalidRequest::Params("this kind of patch is not supported"));
         }
     };
     Ok((HeaderValue::from_static(content_type), body.map_err(|_| InvalidRequest::Body)?))
 }
 
-/// Deletion options travel in the body; the default ones need no body at all.
+/// Returns the body of a deletion, or `None` for the default options.
 pub(crate) fn delete_body(params: &DeleteParams) -> Result<Option<Vec<u8>>, InvalidRequest> {
     if *params == DeleteParams::default() {
         return Ok(None);

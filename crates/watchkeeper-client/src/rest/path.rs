@@ -62,10 +62,10 @@ impl fmt::Display for Segment {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// An empty segment would turn a get into a list, or a delete into the deletion of a collection.
+    /// A segment is empty, which would turn a get into a list, or a delete into the deletion of a collection.
     #[error("the {0} is empty")]
     Empty(Segment),
-    /// `.` and `..` are steps in a path, not names.
+    /// A segment is `.` or `..`, which are steps in a path, not names.
     #[error("the {segment} may not be {value:?}, which is a step in a path")]
     Dots {
         /// The rejected segment.
@@ -73,7 +73,7 @@ pub enum PathError {
         /// `.` or `..`.
         value: String,
     },
-    /// The character could be read as the end of the segment, by the server or by a proxy before it.
+    /// A segment contains a character that the server, or a proxy before it, could read as the end of the segment.
     #[error("the {segment} may not contain {character:?}: {value:?}")]
     Character {
         /// The rejected segment.
@@ -83,7 +83,7 @@ pub enum PathError {
         /// The whole segment.
         value: String,
     },
-    /// A server would read this path as another resource than the one meant.
+    /// A server would read the path as another resource.
     #[error("the server would read {path:?} as something else: {why}")]
     Ambiguous {
         /// The path as it would have been sent.
@@ -94,11 +94,11 @@ pub enum PathError {
     /// The text is not the path of a resource.
     #[error("{0:?} is not the path of a resource")]
     NotAResource(String),
-    /// An absolute path must start with `/`.
+    /// An absolute path does not start with `/`.
     #[error("an absolute path starts with '/': {0:?}")]
     NotAbsolute(String),
-    /// A subresource belongs to an object, and no object was named.
-    #[error("subresource {0:?} was asked for without the name of the object it belongs to")]
+    /// A subresource has no object name before it.
+    #[error("subresource {0:?} needs the name of the object it belongs to")]
     SubresourceWithoutName(String),
     /// A required part of the path is not set.
     #[error("the {0} is missing")]
@@ -131,11 +131,11 @@ fn write_segment(f: &mut fmt::Formatter<'_>, value: &str) -> fmt::Result {
 
 /// The path of a resource, of one object in it, or of a subresource of that object.
 ///
-/// A value of this type is safe to send: each segment was checked (not empty, not `.` or `..`, without `/`, `%`, `?`,
-/// `#`, `\` and control characters, which is client-go's rule for path segments and a little more) and is
-/// percent-encoded on its own, so no name can reach another resource, cut the path short or add a query. The few
-/// combinations that a server reads as something else than was meant (a subresource `pods` of a namespace) are
-/// refused when a request is made from them. What is sent parses back to the same value.
+/// A value of this type is safe to send. Each segment is checked: it is not empty, not `.` or `..`, and contains no `/`,
+/// `%`, `?`, `#`, `\` or control character, which is slightly stricter than client-go. Each segment is percent-encoded on
+/// its own, so a name cannot reach another resource, shorten the path or add a query. A few combinations that a server
+/// reads as another resource (such as a subresource `pods` of a namespace) are rejected when a request is made from the
+/// path. The sent path parses back to the same value.
 ///
 /// ```
 /// use watchkeeper_client::rest::ResourcePath;
@@ -203,12 +203,12 @@ impl ResourcePath {
         &self.group
     }
 
-    /// The version in the group.
+    /// Returns the version in the group.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The plural name of the resource.
+    /// Returns the plural name of the resource.
     pub fn resource(&self) -> &str {
         &self.resource
     }
@@ -228,8 +228,8 @@ impl ResourcePath {
         self.subresource.iter().map(String::as_str)
     }
 
-    /// Refuses what a server would take for another resource. Which paths these are depends on all the segments
-    /// together, so it is asked when the path is complete.
+    /// Rejects a path that a server would read as another resource. This depends on all segments together, so it is
+    /// checked when the path is complete.
     pub(crate) fn unambiguous(&self) -> Result<(), PathError> {
         let ambiguous = |why| Err(PathError::Ambiguous { path: self.to_string(), why });
         // Servers still route the retired `/api/v1/watch/...` and `/api/v1/proxy/...` prefixes.
@@ -271,7 +271,7 @@ impl fmt::Display for ResourcePath {
 impl FromStr for ResourcePath {
     type Err = PathError;
 
-    /// Reads a path the way an API server does.
+    /// Parses a path as an API server does.
     fn from_str(path: &str) -> Result<Self, PathError> {
         let not_a_resource = || PathError::NotAResource(path.to_owned());
         let segments = path
@@ -313,16 +313,16 @@ impl FromStr for ResourcePath {
     }
 }
 
-/// A path that is not a resource's: `/version`, `/openapi/v3`, `/apis/apps/v1`.
+/// A non-resource path: `/version`, `/openapi/v3`, `/apis/apps/v1`.
 ///
-/// Checked and encoded segment by segment, as a [`ResourcePath`] is. A query is not part of it. The default is `/`.
+/// Each segment is checked and encoded as in a [`ResourcePath`]. The path contains no query. Defaults to `/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AbsolutePath {
     segments: Vec<String>,
 }
 
 impl AbsolutePath {
-    /// Takes a path written out, not encoded yet. One slash at the end is forgiven.
+    /// Creates a path from text that is not percent-encoded. One trailing slash is ignored.
     pub fn new(path: &str) -> Result<Self, PathError> {
         let inner = path.strip_prefix('/').ok_or_else(|| PathError::NotAbsolute(path.to_owned()))?;
         let inner = inner.strip_suffix('/').unwrap_or(inner);

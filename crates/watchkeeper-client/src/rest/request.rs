@@ -10,7 +10,7 @@ use kube_core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams,
 use serde::Serialize;
 
 use super::{
-    info::{RequestInfo, Target, Verb},
+    info::{RequestInfo, RequestTarget, Verb},
     params::{Query, QueryParams, delete_body, patch_body},
     path::{AbsolutePath, PathError, ResourcePath},
 };
@@ -43,7 +43,7 @@ pub enum InvalidRequest {
     Uri,
     /// A retry policy was set on a write.
     #[error(
-        "{0} requests are not retried: a lost answer does not mean a lost write; use retry_on_conflict or decide per call"
+        "{0} requests are not retried: a lost response does not mean a lost write; use retry_on_conflict or decide per call"
     )]
     RetryOfWrite(Verb),
     /// The object and the request disagree, or the object has no name yet.
@@ -58,19 +58,19 @@ pub enum InvalidRequest {
 ///
 /// A plain value: two equal requests put the same bytes on the wire. Built for a verb by the constructors, sent by
 /// [`RestClient::request`](super::RestClient::request), or turned into an `http` request with
-/// [`Request::into_http`] and sent by any HTTP client.
+/// [`ApiRequest::into_http`] and sent by any HTTP client.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "a request does nothing until it is sent"]
-pub struct Request {
+pub struct ApiRequest {
     info: RequestInfo,
     query: Query,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Request {
+impl ApiRequest {
     /// Returns a request without parameters, headers and body.
-    pub fn new(verb: Verb, target: Target) -> Self {
+    pub fn new(verb: Verb, target: RequestTarget) -> Self {
         Self {
             info: RequestInfo::new(verb, target),
             query: Query::default(),
@@ -84,7 +84,7 @@ impl Request {
     }
 
     fn on(verb: Verb, path: ResourcePath) -> Self {
-        Self::new(verb, Target::Resource(path))
+        Self::new(verb, RequestTarget::Resource(path))
     }
 
     fn on_object(verb: Verb, path: ResourcePath) -> Result<Self, InvalidRequest> {
@@ -186,7 +186,7 @@ impl Request {
 
     /// Reads a non-resource path.
     pub fn raw(path: AbsolutePath) -> Self {
-        Self::new(Verb::Get, Target::Path(path))
+        Self::new(Verb::Get, RequestTarget::Path(path))
     }
 
     /// Requests `PartialObjectMetadata` instead of complete objects.
@@ -244,7 +244,7 @@ impl Request {
     }
 
     /// Returns this request with another verb and target.
-    pub(super) fn aimed(mut self, verb: Verb, target: Target) -> Self {
+    pub(super) fn aimed(mut self, verb: Verb, target: RequestTarget) -> Self {
         self.info = RequestInfo::new(verb, target);
         self
     }
@@ -260,11 +260,11 @@ impl Request {
     /// compression must limit the body while it is decompressed.
     pub fn into_http(self) -> Result<http::Request<Vec<u8>>, InvalidRequest> {
         let mut uri = match &self.info.target {
-            Target::Resource(path) => {
+            RequestTarget::Resource(path) => {
                 path.unambiguous()?;
                 path.to_string()
             }
-            Target::Path(path) => path.to_string(),
+            RequestTarget::Path(path) => path.to_string(),
         };
         if !self.query.is_empty() {
             uri.push('?');
@@ -282,10 +282,10 @@ impl Request {
     }
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for ApiRequest {
     /// Prints the verb, target and query. Headers and body may contain secrets, so only their sizes are printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("ApiRequest")
             .field("info", &self.info)
             .field("query", &self.query)
             .field("headers", &self.headers.len())

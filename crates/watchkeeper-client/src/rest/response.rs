@@ -16,6 +16,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, Map
 use super::{deadline::Deadline, info::RequestInfo, retry_after::retry_after};
 use crate::{
     Error,
+    decode::is_deeper_than,
     error::{ApiReason, Printable, TransportKind, Unreadable},
     limits::Limits,
     transport::TransportError,
@@ -62,7 +63,7 @@ pub(super) async fn accept(
         });
     }
     if !(head.status.is_client_error() || head.status.is_server_error()) {
-        let broken = "the server answered with a status that is neither a result nor an error";
+        let broken = "the response has a status code that is neither a success nor an error";
         return Err(Error::Protocol { request: Box::new(request.clone()), broken });
     }
     // The status code matters more than a body that does not arrive in time.
@@ -122,21 +123,21 @@ fn message_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
         return Printable { text: &text, chars: EXCERPT_CHARS }.to_string();
     }
     let phrase = code.canonical_reason().unwrap_or("no reason given");
-    format!("{phrase}; the answer did not come from the API server's own error handling")
+    format!("{phrase}; the response does not come from the API server's own error handling")
 }
 
 /// Reads a whole body of at most `allowed` bytes; `limit` is the name of the limit.
 pub(super) async fn collect(
     request: &RequestInfo,
-    answer: ResponseParts,
+    response: ResponseParts,
     limit: &'static str,
     allowed: u64,
 ) -> Result<Bytes, Error> {
     let too_large = || Error::Limit { request: Box::new(request.clone()), limit, allowed };
-    if is_compressed(&answer.headers) {
+    if is_compressed(&response.headers) {
         return Err(Error::Decode { request: Box::new(request.clone()), reason: Unreadable::Encoding });
     }
-    let mut body = answer.body;
+    let mut body = response.body;
     // A declared length is checked before the first byte, but not used to allocate.
     if body.size_hint().lower() > allowed {
         return Err(too_large());
@@ -165,7 +166,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     body: &[u8],
     limits: &Limits,
 ) -> Result<T, Error> {
-    if !depth_is_within(body, limits.json_depth) {
+    if is_deeper_than(body, limits.json_depth) {
         return Err(Error::Limit {
             request: Box::new(request.clone()),
             limit: "json_depth",
@@ -194,34 +195,6 @@ fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     let value = T::deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
-}
-
-/// Returns whether arrays and objects nest at most `limit` deep. Invalid JSON passes and is rejected by the parser.
-fn depth_is_within(json: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for &byte in json {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > limit {
-                    return false;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    true
 }
 
 /// Returns whether a JSON document is a `Status`.

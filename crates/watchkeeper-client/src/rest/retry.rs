@@ -107,8 +107,8 @@ impl Backoff {
         let wait = scaled(self.wait, 1.0 + jitter);
         self.wait = scaled(self.wait, self.policy.factor.max(1.0)).min(self.policy.cap);
         // The server's wait is jittered too, because the server sends the same value to all throttled clients.
-        let asked = retry_after.map_or(Duration::ZERO, |asked| scaled(asked, 1.0 + jitter / 2.0));
-        Some(wait.max(asked))
+        let requested = retry_after.map_or(Duration::ZERO, |requested| scaled(requested, 1.0 + jitter / 2.0));
+        Some(wait.max(requested))
     }
 }
 

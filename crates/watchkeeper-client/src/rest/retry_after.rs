@@ -1,4 +1,4 @@
-//! How long a server asks to wait.
+//! Waits that a server requests.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use http::{
 use jiff::Timestamp;
 use kube_core::Status;
 
-/// The longest wait taken from a server. A longer one is more likely a mistake than a plan, and a client that
-/// believed it would be gone for days.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
+/// The maximum of a requested wait. Longer waits are cut to this, so that a faulty header cannot stop a client for
+/// days.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
-/// The wait an answer asks for: the `Retry-After` header, else `details.retryAfterSeconds` of the status.
+/// Returns the wait that a response requests: the `Retry-After` header, else `details.retryAfterSeconds` of the status.
 ///
-/// The header is a number of seconds or a date. A date counts from the answer's own `Date` header, so the clocks of
-/// client and server need not agree; without one it says nothing. What is neither (negative, fractional, garbage) is
-/// as if it were absent. Longer than [`MAX_RETRY_AFTER`] is cut to that.
-pub fn retry_after(headers: &HeaderMap, status: Option<&Status>) -> Option<Duration> {
+/// The header is a number of seconds or a date. A date is relative to the `Date` header of the same response, so the
+/// clocks of client and server need not agree; without a `Date` header it is ignored. Any other value (negative,
+/// fractional, text) is ignored. Waits longer than [`MAX_RETRY_AFTER`] are cut to that.
+pub(super) fn retry_after(headers: &HeaderMap, status: Option<&Status>) -> Option<Duration> {
     from_header(headers).or_else(|| status.and_then(from_status))
 }
 
-/// The wait a status asks for by itself, which is all there is of it inside a watch stream.
-pub fn from_status(status: &Status) -> Option<Duration> {
+/// Returns the wait that a status requests. Inside a watch stream this is the only form.
+pub(crate) fn from_status(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(MAX_RETRY_AFTER))
 }
@@ -32,7 +32,7 @@ fn from_header(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
     let wait = if digits {
-        // More digits than fit are a long wait too.
+        // A number that overflows is a long wait too.
         Duration::from_secs(value.parse().unwrap_or(u64::MAX))
     } else {
         let until = http_date(value)?;
@@ -42,7 +42,7 @@ fn from_header(headers: &HeaderMap) -> Option<Duration> {
     Some(wait.min(MAX_RETRY_AFTER))
 }
 
-/// The one form of date that may still be sent is a date of RFC 2822 in GMT.
+/// Parses the only date format that senders may generate: RFC 2822 in GMT.
 fn http_date(value: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()
 }

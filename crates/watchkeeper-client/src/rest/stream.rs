@@ -45,14 +45,14 @@ pub(super) struct ByteLimit {
 impl ByteStream {
     pub(super) fn new(
         request: RequestInfo,
-        answer: ResponseParts,
+        response: ResponseParts,
         idle: Option<Duration>,
         limit: Option<ByteLimit>,
     ) -> Self {
         Self {
             request: Box::new(request),
-            headers: answer.headers,
-            body: Some(answer.body),
+            headers: response.headers,
+            body: Some(response.body),
             idle,
             silence: None,
             limit,

@@ -37,18 +37,18 @@ pub(crate) fn tcp() -> HttpConnector {
 
 /// A connector with a time limit for resolving, connecting, the proxy and the TLS handshake together.
 #[derive(Debug, Clone)]
-pub(crate) struct Deadline<C> {
+pub(crate) struct TimeoutConnector<C> {
     inner: C,
-    bound: Duration,
+    limit: Duration,
 }
 
-impl<C> Deadline<C> {
-    pub(crate) fn new(inner: C, bound: Duration) -> Self {
-        Self { inner, bound }
+impl<C> TimeoutConnector<C> {
+    pub(crate) fn new(inner: C, limit: Duration) -> Self {
+        Self { inner, limit }
     }
 }
 
-impl<C> Service<Uri> for Deadline<C>
+impl<C> Service<Uri> for TimeoutConnector<C>
 where
     C: Service<Uri>,
     C::Response: 'static,
@@ -64,11 +64,11 @@ where
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let (connecting, bound) = (self.inner.call(target), self.bound);
+        let (connecting, limit) = (self.inner.call(target), self.limit);
         Box::pin(async move {
-            match timeout(bound, connecting).await {
+            match timeout(limit, connecting).await {
                 Ok(connection) => connection.map_err(Into::into),
-                Err(_) => Err(ConnectTimeout(bound).into()),
+                Err(_) => Err(ConnectTimeout(limit).into()),
             }
         })
     }

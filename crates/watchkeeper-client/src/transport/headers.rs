@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn groups_without_a_user_are_refused() {
-        let mut nobody = Impersonation::default();
-        assert!(nobody.headers().unwrap().is_empty());
-        nobody.groups = vec!["admin".to_owned()];
-        assert_eq!(nobody.headers().unwrap_err(), HeaderError::NoUser);
+        let mut anonymous = Impersonation::default();
+        assert!(anonymous.headers().unwrap().is_empty());
+        anonymous.groups = vec!["admin".to_owned()];
+        assert_eq!(anonymous.headers().unwrap_err(), HeaderError::NoUser);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use headers::{HeaderError, Impersonation};
 pub use proxy::ProxyError;
 pub use warning::{CollectWarnings, IgnoreWarnings, LogWarnings, Warning, WarningHandler};
 
-pub(crate) use credentials::{Credentials, ExecPlugin, ExecRunner, FileSource, Input, Rotating};
+pub(crate) use credentials::{Credentials, ExecPlugin, ExecRunner, FileSource, InlineOrFile, Rotating};
 pub(crate) use headers::{DefaultHeaders, default_user_agent};
 pub(crate) use pool::{Http2KeepAlive, Pool, PoolSettings};
 pub(crate) use proxy::Proxy;

@@ -19,7 +19,7 @@ use tower::{BoxError, Service, util::BoxCloneSyncService};
 
 use super::{
     TransportError,
-    connect::{Deadline, tcp},
+    connect::{TimeoutConnector, tcp},
     proxy::Proxy,
     tls::{self, TlsMaterial, TlsSettings},
 };
@@ -178,7 +178,7 @@ impl Pool {
         C::Error: Into<BoxError>,
         C::Future: Send + 'static,
     {
-        let connector = Deadline::new(connector, self.settings.connect_timeout);
+        let connector = TimeoutConnector::new(connector, self.settings.connect_timeout);
         let head_bytes = self.settings.head_limit_bytes();
         let mut builder = legacy::Client::builder(TokioExecutor::new());
         builder

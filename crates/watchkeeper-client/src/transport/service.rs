@@ -126,12 +126,12 @@ impl Inner {
         }
     }
 
-    /// Combines the path and query of `asked` with the address of the server.
-    fn target(&self, asked: &Uri) -> Result<Uri, TransportError> {
+    /// Combines the path and query of `requested` with the address of the server.
+    fn target(&self, requested: &Uri) -> Result<Uri, TransportError> {
         let base = &self.pool.settings().server;
-        join(base, asked).ok_or_else(|| TransportError::BadTarget {
+        join(base, requested).ok_or_else(|| TransportError::BadTarget {
             server: self.server(),
-            length: asked.path_and_query().map_or(0, |it| it.as_str().len()),
+            length: requested.path_and_query().map_or(0, |path| path.as_str().len()),
         })
     }
 
@@ -157,11 +157,11 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     Some(copy)
 }
 
-fn join(base: &Uri, asked: &Uri) -> Option<Uri> {
-    let asked = asked.path_and_query().map_or("/", |it| it.as_str());
+fn join(base: &Uri, requested: &Uri) -> Option<Uri> {
+    let requested = requested.path_and_query().map_or("/", |path| path.as_str());
     let mut parts = base.clone().into_parts();
     let path = base.path().trim_end_matches('/');
-    parts.path_and_query = Some(format!("{path}{asked}").try_into().ok()?);
+    parts.path_and_query = Some(format!("{path}{requested}").try_into().ok()?);
     Uri::from_parts(parts).ok()
 }
 
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn requests_go_to_the_configured_server_whatever_they_say() {
-        for (base, asked, expected) in [
+        for (base, requested, expected) in [
             ("https://a:6443", "/api/v1/pods?limit=1", "https://a:6443/api/v1/pods?limit=1"),
             ("https://a/k8s/c1/", "/api", "https://a/k8s/c1/api"),
             ("https://a", "http://evil.example/api?x", "https://a/api?x"),
             ("https://a", "evil.example:80", "https://a/"),
         ] {
-            let joined = join(&base.parse().unwrap(), &asked.parse().unwrap()).unwrap();
+            let joined = join(&base.parse().unwrap(), &requested.parse().unwrap()).unwrap();
             assert_eq!(joined.to_string(), expected);
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_path_too_long_for_a_url_is_an_error_and_not_a_panic() {
         let base: Uri = format!("https://a/{}", "b".repeat(40_000)).parse().unwrap();
-        let asked: Uri = format!("/{}", "c".repeat(40_000)).parse().unwrap();
-        assert_eq!(join(&base, &asked), None);
+        let requested: Uri = format!("/{}", "c".repeat(40_000)).parse().unwrap();
+        assert_eq!(join(&base, &requested), None);
     }
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_says_a_text_once_and_forgets_the_oldest() {
+    fn each_text_is_logged_once_until_the_oldest_is_forgotten() {
         let log = LogWarnings::default();
         assert!(log.is_new("first"));
         assert!(!log.is_new("first"));

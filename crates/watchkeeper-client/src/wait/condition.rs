@@ -1,4 +1,4 @@
-//! Conditions that an object can be waited for.
+//! Conditions on one object.
 
 use kube_core::Resource;
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub trait Condition<K> {
     /// Returns whether the condition is met. Called once for each observed state, in order.
     fn is_met(&mut self, object: Option<&K>) -> bool;
 
-    /// Returns a description for errors, as the end of the sentence "not observed: …".
+    /// Returns a description for errors, as in "phase Running not observed within 60s".
     fn description(&self) -> String {
         "the awaited state".to_owned()
     }
@@ -27,11 +27,10 @@ impl<K, F: FnMut(Option<&K>) -> bool> Condition<K> for F {
 
 /// The condition of [`exists`].
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct Exists;
+struct Exists;
 
 /// Returns the condition that the object exists.
-pub fn exists() -> Exists {
+pub fn exists<K>() -> impl Condition<K> {
     Exists
 }
 
@@ -47,25 +46,25 @@ impl<K> Condition<K> for Exists {
 
 /// The condition of [`deleted`] and [`deleted_uid`].
 #[derive(Debug, Clone)]
-pub struct Deleted {
+struct Deletion {
     uid: Option<String>,
 }
 
 /// Returns the condition that the object is gone, or was replaced by another of the same name after the wait began.
 ///
-/// Which object that is, is decided by the first state observed. A name that is not in use meets the condition at once.
+/// The first observed state decides which object is waited for. The condition is met at once if the object does not exist.
 #[doc(alias = "is_deleted")]
-pub fn deleted() -> Deleted {
-    Deleted { uid: None }
+pub fn deleted<K: Resource>() -> impl Condition<K> {
+    Deletion { uid: None }
 }
 
 /// Returns the condition that the object with this uid is gone, or was replaced by another of the same name.
 #[doc(alias = "is_deleted")]
-pub fn deleted_uid(uid: impl Into<String>) -> Deleted {
-    Deleted { uid: Some(uid.into()) }
+pub fn deleted_uid<K: Resource>(uid: impl Into<String>) -> impl Condition<K> {
+    Deletion { uid: Some(uid.into()) }
 }
 
-impl<K: Resource> Condition<K> for Deleted {
+impl<K: Resource> Condition<K> for Deletion {
     fn is_met(&mut self, object: Option<&K>) -> bool {
         let Some(object) = object else { return true };
         let Some(uid) = object.meta().uid.as_ref() else { return false };
@@ -82,7 +81,7 @@ impl<K: Resource> Condition<K> for Deleted {
 
 /// The condition of [`condition_true`].
 #[derive(Debug, Clone)]
-pub struct StatusCondition {
+struct StatusCondition {
     condition_type: String,
 }
 
@@ -93,7 +92,7 @@ pub struct StatusCondition {
 /// is not met yet.
 #[doc(alias = "is_crd_established")]
 #[doc(alias = "is_pod_running")]
-pub fn condition_true(condition_type: impl Into<String>) -> StatusCondition {
+pub fn condition_true<K: Serialize>(condition_type: impl Into<String>) -> impl Condition<K> {
     StatusCondition { condition_type: condition_type.into() }
 }
 
@@ -124,13 +123,13 @@ fn is_true(object: &Value, condition_type: &str) -> bool {
 
 /// The condition of [`described`].
 #[derive(Debug, Clone)]
-pub struct Described<C> {
+struct Described<C> {
     description: String,
     condition: C,
 }
 
 /// Returns the condition with a description, which errors quote.
-pub fn described<C>(description: impl Into<String>, condition: C) -> Described<C> {
+pub fn described<K>(description: impl Into<String>, condition: impl Condition<K>) -> impl Condition<K> {
     Described { description: description.into(), condition }
 }
 
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_condition_is_true_when_its_entry_says_so_about_the_current_generation() {
+    fn a_condition_is_true_when_its_entry_is_true_for_the_current_generation() {
         let object = |generation: i64, status: Value| json!({"metadata": {"generation": generation}, "status": status});
         let ready = |status: &str| json!({"type": "Ready", "status": status});
         let mut seen = ready("True");
@@ -186,13 +185,14 @@ mod tests {
         let (first, second) = (with_uid("1"), with_uid("2"));
         // States, and whether each meets the condition.
         let cases = [
-            (deleted(), vec![(None, true)]),
-            (deleted(), vec![(Some(&first), false), (Some(&first), false), (None, true)]),
-            (deleted(), vec![(Some(&first), false), (Some(&second), true)]),
-            (deleted_uid("1"), vec![(Some(&first), false), (Some(&second), true)]),
-            (deleted_uid("1"), vec![(Some(&second), true)]),
+            (None, vec![(None, true)]),
+            (None, vec![(Some(&first), false), (Some(&first), false), (None, true)]),
+            (None, vec![(Some(&first), false), (Some(&second), true)]),
+            (Some("1"), vec![(Some(&first), false), (Some(&second), true)]),
+            (Some("1"), vec![(Some(&second), true)]),
         ];
-        for (mut condition, states) in cases {
+        for (uid, states) in cases {
+            let mut condition = Deletion { uid: uid.map(str::to_owned) };
             for (state, expected) in states {
                 assert_eq!(condition.is_met(state), expected, "{condition:?}");
             }

@@ -16,12 +16,12 @@ pub(super) enum Step {
     Watch { from: Option<String> },
 }
 
-/// Follows one object: which request is next, and how long to wait before it.
+/// The list-watch protocol for one object: the next request, and the delay before it.
 #[derive(Debug)]
 pub(super) struct Follower {
     step: Step,
     version: Option<String>,
-    /// The measure taken since there was progress.
+    /// The recovery from the last failure, until there is progress.
     tried: Option<Next>,
     backoff: Backoff,
 }
@@ -40,13 +40,13 @@ impl Follower {
         self.version.as_deref()
     }
 
-    /// A list succeeded at `version`. This is no progress yet: its watch may fail at once.
+    /// Records a list at `version`. A list is not progress, because its watch may fail at once.
     pub(super) fn listed(&mut self, version: Option<String>) {
         self.step = Step::Watch { from: version.clone() };
         self.version = version;
     }
 
-    /// An event of the watch arrived.
+    /// Records an event of the watch, which is progress.
     pub(super) fn progressed(&mut self, version: Option<&str>) {
         if let Some(version) = version {
             self.version = Some(version.to_owned());
@@ -55,7 +55,7 @@ impl Follower {
         self.backoff = backoff();
     }
 
-    /// A request failed. Returns how long to wait before the next step, or `None` if retrying cannot succeed.
+    /// Records a failed request. Returns the delay before the next step, or `None` if a retry cannot succeed.
     pub(super) fn failed(&mut self, phase: Phase, failure: Failure) -> Option<Duration> {
         let situation = Situation::at(phase);
         let situation = self.tried.map_or(situation, |tried| situation.after(tried));
@@ -74,7 +74,7 @@ impl Follower {
     }
 }
 
-/// The deadline of the wait ends the attempts, not their number.
+/// Returns a backoff without a limit of attempts: the deadline of the wait ends them.
 fn backoff() -> Backoff {
     Retry::reads().attempts(u32::MAX).backoff()
 }
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn without_progress_the_same_failure_is_answered_more_thoroughly_and_more_slowly() {
+    fn without_progress_the_same_failure_escalates_with_growing_delays() {
         let mut follower = Follower::new();
         follower.listed(Some("5".to_owned()));
         let early = Failure::closed(false);
         follower.failed(Phase::WatchStream, early).unwrap();
         assert_eq!(follower.step(), watch("5"));
         let first = follower.failed(Phase::WatchStream, early).unwrap();
-        assert_eq!(follower.step(), Step::List, "what is resumed may be the cause");
+        assert_eq!(follower.step(), Step::List, "the resumed position may be the cause");
         follower.listed(Some("6".to_owned()));
         let mut last = first;
         for _ in 0..4 {

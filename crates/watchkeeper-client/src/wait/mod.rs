@@ -23,10 +23,7 @@ use kube_core::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use condition::{
-    Condition, Deleted, Described, Exists, StatusCondition, condition_true, deleted, deleted_uid, described,
-    exists,
-};
+pub use condition::{Condition, condition_true, deleted, deleted_uid, described, exists};
 pub use observed::Observed;
 
 use self::{
@@ -36,7 +33,7 @@ use self::{
 use crate::{
     Error,
     classify::{Failure, Phase},
-    rest::{Deadline, InvalidRequest, RequestInfo, ResourceClient, Target, Verb},
+    rest::{Deadline, InvalidRequest, RequestInfo, RequestTarget, ResourceClient, Verb},
 };
 
 impl<K> ResourceClient<K>
@@ -47,9 +44,9 @@ where
     /// `None` if the condition was met by its absence.
     ///
     /// The object is listed, from the newest state of the server, and then watched. The condition is checked on the
-    /// listed state and on each change; states between two changes that the server does not report are not seen.
-    /// A watch that ends is resumed, or the object is listed again, by the rules of [`classify`](mod@crate::classify); the
-    /// wait polls nothing.
+    /// listed state and on each change; states that the server does not report are not observed.
+    /// A watch that ends is resumed, or the object is listed again, by the rules of [`classify`](mod@crate::classify). The
+    /// wait does not poll.
     ///
     /// ```no_run
     /// use std::{ops::ControlFlow, time::Duration};
@@ -83,7 +80,7 @@ where
         let mut wait = Wait {
             resource: self,
             selector: format!("metadata.name={}", escaped(name)),
-            request: RequestInfo::new(Verb::Watch, Target::Resource(path)),
+            request: RequestInfo::new(Verb::Watch, RequestTarget::Resource(path)),
             condition: &mut condition,
             follower: Follower::new(),
             observations: Observations::default(),
@@ -146,7 +143,7 @@ where
                 }
                 (None, Some(error)) => return Err(error),
                 (None, None) => {
-                    let broken = "the server ended the watch for a reason that retrying cannot change";
+                    let broken = "the server ended the watch, and a retry cannot succeed";
                     return Err(Error::Protocol { request: Box::new(self.request.clone()), broken });
                 }
             }

@@ -45,7 +45,7 @@ struct FactorySpec {
 }
 
 /// Starts a server that responds to every request with `document`, and returns a client for it.
-async fn answering(document: Value) -> (ScriptedServer, Client) {
+async fn responding_with(document: Value) -> (ScriptedServer, Client) {
     let server = ScriptedServer::handler(move |_| Reply::json(200, document.to_string())).await;
     let client = Client::from(server.client());
     (server, client)
@@ -53,7 +53,7 @@ async fn answering(document: Value) -> (ScriptedServer, Client) {
 
 #[tokio::test]
 async fn accessors_of_built_in_types_send_to_their_paths() {
-    let (server, client) = answering(json!({ "metadata": {}, "items": [] })).await;
+    let (server, client) = responding_with(json!({ "metadata": {}, "items": [] })).await;
     let clientset = client.clientset();
     let all = ListParams::default();
     clientset.core_v1().pods("shop").list(&all).await.unwrap();
@@ -82,11 +82,11 @@ async fn accessors_of_built_in_types_send_to_their_paths() {
 #[tokio::test]
 async fn types_of_any_scope_are_reached_with_one_call() {
     let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w1" }, "spec": { "size": 3 } });
-    let (server, client) = answering(widget).await;
+    let (server, client) = responding_with(widget).await;
     let widget = client.resource::<Widget>().namespace("shop").get("w1").await.unwrap();
     assert_eq!(widget.spec.size, 3);
 
-    let (lists, client) = answering(json!({ "items": [] })).await;
+    let (lists, client) = responding_with(json!({ "items": [] })).await;
     client.resource::<Widget>().list(&ListParams::default()).await.unwrap();
     client.resource::<Factory>().list(&ListParams::default()).await.unwrap();
 
@@ -98,8 +98,8 @@ async fn types_of_any_scope_are_reached_with_one_call() {
 }
 
 #[tokio::test]
-async fn only_the_metadata_of_any_type_can_be_asked_for() {
-    let (server, client) = answering(json!({ "metadata": { "name": "p" } })).await;
+async fn metadata_alone_can_be_requested_for_any_type() {
+    let (server, client) = responding_with(json!({ "metadata": { "name": "p" } })).await;
     let pod = client.resource::<PartialObjectMeta<Pod>>().namespace("shop").get("p").await.unwrap();
     assert_eq!(pod.metadata.name.as_deref(), Some("p"));
     let request = &server.received()[0];
@@ -109,9 +109,9 @@ async fn only_the_metadata_of_any_type_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_review_is_created_and_comes_back_answered() {
-    let answer = json!({ "metadata": {}, "spec": {}, "status": { "allowed": true } });
-    let (server, client) = answering(answer).await;
+async fn a_created_review_is_returned_with_its_status() {
+    let review = json!({ "metadata": {}, "spec": {}, "status": { "allowed": true } });
+    let (server, client) = responding_with(review).await;
     let clientset = client.clientset();
     let authorization = clientset.authorization_v1();
     let review = authorization
@@ -135,20 +135,21 @@ async fn a_review_is_created_and_comes_back_answered() {
 async fn commands_to_an_object_are_methods_of_its_client() {
     let post = PostParams::default();
 
-    let (server, client) = answering(json!({ "kind": "Status", "status": "Success", "code": 201 })).await;
+    let (server, client) =
+        responding_with(json!({ "kind": "Status", "status": "Success", "code": 201 })).await;
     client.clientset().core_v1().pods("shop").bind("p", &post, &Binding::default()).await.unwrap();
     assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/pods/p/binding HTTP/1.1"]);
 
     let token = json!({ "metadata": {}, "spec": { "audiences": [] },
         "status": { "token": "t0k3n", "expirationTimestamp": "2030-01-01T00:00:00Z" } });
-    let (server, client) = answering(token).await;
+    let (server, client) = responding_with(token).await;
     let accounts = client.clientset().core_v1().service_accounts("shop");
     let token = accounts.create_token("robot", &post, &TokenRequest::default()).await.unwrap();
     assert_eq!(token.status.unwrap().token.as_deref(), Some("t0k3n"));
     assert_eq!(server.lines(), ["POST /api/v1/namespaces/shop/serviceaccounts/robot/token HTTP/1.1"]);
 
     let (server, client) =
-        answering(json!({ "metadata": {}, "spec": { "request": "", "signerName": "" } })).await;
+        responding_with(json!({ "metadata": {}, "spec": { "request": "", "signerName": "" } })).await;
     let requests = client.clientset().certificates_v1().certificate_signing_requests();
     requests.update_approval("csr", &post, &CertificateSigningRequest::default()).await.unwrap();
     let namespaces = client.clientset().core_v1().namespaces();

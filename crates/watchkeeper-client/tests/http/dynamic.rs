@@ -26,7 +26,7 @@ fn widgets(server: &ScriptedServer) -> ResourceClient<DynamicObject> {
 }
 
 /// Responds to lists with a list, to a scale with a scale, and to everything else with the widget.
-fn answer(request: &Received) -> Reply {
+fn respond(request: &Received) -> Reply {
     let path = request.target().split('?').next().unwrap_or_default();
     let document = if path.ends_with("/widgets") && request.method() != "POST" {
         json!({ "apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": { "resourceVersion": "7" },
@@ -41,7 +41,7 @@ fn answer(request: &Received) -> Reply {
 
 #[tokio::test]
 async fn every_verb_goes_to_its_path() {
-    let server = ScriptedServer::handler(answer).await;
+    let server = ScriptedServer::handler(respond).await;
     let shop = widgets(&server).namespace("shop");
     let (get, list) = (GetParams::default(), ListParams::default());
     let (post, delete) = (PostParams::default(), DeleteParams::default());
@@ -94,7 +94,7 @@ async fn every_verb_goes_to_its_path() {
 
 #[tokio::test]
 async fn objects_are_sent_as_they_are() {
-    let server = ScriptedServer::handler(answer).await;
+    let server = ScriptedServer::handler(respond).await;
     widgets(&server).namespace("shop").create(&PostParams::default(), &widget()).await.unwrap();
     let sent: Value = serde_json::from_slice(&server.received()[0].body).unwrap();
     assert_eq!(sent, serde_json::to_value(widget()).unwrap());
@@ -102,7 +102,7 @@ async fn objects_are_sent_as_they_are() {
 
 #[tokio::test]
 async fn without_a_namespace_it_is_the_cluster_or_all_of_them() {
-    let server = ScriptedServer::handler(answer).await;
+    let server = ScriptedServer::handler(respond).await;
     let everywhere = widgets(&server);
     everywhere.list(&ListParams::default()).await.unwrap();
     everywhere.get("w1").await.unwrap();
@@ -121,8 +121,8 @@ async fn without_a_namespace_it_is_the_cluster_or_all_of_them() {
 }
 
 #[tokio::test]
-async fn items_of_a_list_say_what_they_are() {
-    let server = ScriptedServer::handler(answer).await;
+async fn items_of_a_list_carry_their_types() {
+    let server = ScriptedServer::handler(respond).await;
     for list in [
         widgets(&server).list(&ListParams::default()).await.unwrap(),
         widgets(&server).list_all(&ListParams::default()).await.unwrap(),
@@ -135,8 +135,8 @@ async fn items_of_a_list_say_what_they_are() {
 }
 
 #[tokio::test]
-async fn an_object_that_does_not_say_what_it_is_is_not_sent() {
-    let server = ScriptedServer::handler(answer).await;
+async fn an_object_without_types_is_not_sent() {
+    let server = ScriptedServer::handler(respond).await;
     let shop = widgets(&server).namespace("shop");
     let mut object = widget();
     for types in [None, Some(TypeMeta::default())] {
@@ -158,7 +158,7 @@ async fn an_object_that_does_not_say_what_it_is_is_not_sent() {
 
 #[tokio::test]
 async fn a_name_that_is_no_path_segment_is_refused_and_not_sent() {
-    let server = ScriptedServer::handler(answer).await;
+    let server = ScriptedServer::handler(respond).await;
     let client = Client::from(server.client());
     for resource in [
         GroupVersionResource::new("", "v1", "pods/../secrets"),

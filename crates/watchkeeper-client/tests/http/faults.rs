@@ -37,8 +37,8 @@ async fn decision_at_watch_start(reply: Reply) -> (Decision, &'static str) {
     let error = start_watch(&configs(&server)).await.expect_err("the watch is refused");
     // Reported once and immediately: no lower layer hides the fault by retrying.
     assert_eq!(server.lines().len(), 1);
-    let verdict = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
-    (verdict.decision, verdict.reason.label())
+    let classification = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
+    (classification.decision, classification.reason.label())
 }
 
 #[tokio::test]
@@ -114,8 +114,8 @@ async fn a_first_page_that_has_expired_is_for_the_caller_to_decide() {
     let server = ScriptedServer::handler(move |_| gone()).await;
     let error = configs(&server).list_all(&ListParams::default().at("3")).await.unwrap_err();
     assert_eq!(server.lines().len(), 1);
-    let verdict = classify(Situation::at(Phase::List), Failure::from(&error));
-    assert_eq!(verdict.decision, Decision::RelistFromScratch);
+    let classification = classify(Situation::at(Phase::List), Failure::from(&error));
+    assert_eq!(classification.decision, Decision::RelistFromScratch);
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn no_name_reaches_another_path_on_the_wire() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_and_only_its_host_is_told() {
+async fn a_redirect_is_not_followed_and_only_its_host_is_reported() {
     let elsewhere = ScriptedServer::handler(|_| Reply::json(200, "{}")).await;
     for code in [301, 302, 303, 307, 308] {
         let location = format!("{}/api/v1/secrets?token=canary", elsewhere.url());
@@ -150,18 +150,18 @@ async fn a_redirect_is_not_followed_and_only_its_host_is_told() {
         assert_eq!(
             error.to_string(),
             format!(
-                "get configmaps \"a\" in namespace \"web\": the server answered {code} and pointed to 127.0.0.1; \
+                "get configmaps \"a\" in namespace \"web\": the server responded with a redirect ({code}) to 127.0.0.1; \
                  redirects are not followed, configure the right server"
             )
         );
         assert!(!format!("{error:?}").contains("canary"), "{error:?}");
         assert_eq!(server.lines().len(), 1);
-        let verdict = classify(Situation::at(Phase::List), Failure::from(&error));
-        assert_eq!(verdict.decision, Decision::GiveUp { then: Next::Relist });
+        let classification = classify(Situation::at(Phase::List), Failure::from(&error));
+        assert_eq!(classification.decision, Decision::GiveUp { then: Next::Relist });
     }
     let server = ScriptedServer::script([Reply::whole(302, &[("location", "/login")], "")]).await;
     let error = configs(&server).get("a").await.unwrap_err();
-    assert!(error.to_string().contains("pointed to the same host"), "{error}");
+    assert!(error.to_string().contains("redirect (302) to the same host"), "{error}");
     assert!(elsewhere.received().is_empty());
 
     let server = ScriptedServer::script([Reply::head(304, &[])]).await;
@@ -185,14 +185,14 @@ async fn http_429_carries_how_long_to_wait_from_the_header_or_the_status() {
         let error = start_watch(&configs(&server)).await.unwrap_err();
         let retry_after = seconds.map(Duration::from_secs);
         assert_eq!(error.retry_after(), retry_after);
-        let verdict = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
-        assert_eq!(verdict.decision, Decision::BackOff { retry_after, then: Next::Resume });
+        let classification = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
+        assert_eq!(classification.decision, Decision::BackOff { retry_after, then: Next::Resume });
         assert_eq!(server.lines().len(), 1, "no retry underneath");
     }
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_is_lost_is_sent_once() {
+async fn a_write_whose_response_is_lost_is_sent_once() {
     let server = ScriptedServer::handler(|_| Reply::nothing().reset()).await;
     let pods = Client::from(server.client()).resource::<Pod>().namespace("web");
     let error = pods.create(&kube_core::params::PostParams::default(), &Pod::default()).await.unwrap_err();

@@ -8,7 +8,7 @@ use watchkeeper_client::{
     classify::{Decision, Failure, Next, Phase, Reason, Situation, classify},
     error::{ApiReason, TransportKind},
     kube_core::Status,
-    rest::{AbsolutePath, Request},
+    rest::{AbsolutePath, ApiRequest},
 };
 
 use Phase::{List, WatchStart, WatchStream};
@@ -39,7 +39,7 @@ fn status(value: Value) -> Status {
 
 /// Returns a status as an HTTP response and as an event.
 fn both_forms(status: Status) -> [(&'static str, Failure); 2] {
-    let request = Request::raw(AbsolutePath::default());
+    let request = ApiRequest::raw(AbsolutePath::default());
     let retry_after = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0);
     let in_event = Failure::of_event(&status);
     let as_http = Error::Api {
@@ -106,9 +106,9 @@ fn every_status_in_both_forms_and_all_dialects_has_one_decision_per_phase() {
     for (what, written, label, decisions) in table {
         for (form, failure) in both_forms(status(written)) {
             for (phase, decision) in [List, WatchStart, WatchStream].into_iter().zip(decisions) {
-                let verdict = classify(Situation::at(phase), failure);
-                assert_eq!(verdict.decision, decision, "{what} {form} at {phase:?}");
-                assert_eq!(verdict.reason.label(), label, "{what} {form} at {phase:?}");
+                let classification = classify(Situation::at(phase), failure);
+                assert_eq!(classification.decision, decision, "{what} {form} at {phase:?}");
+                assert_eq!(classification.reason.label(), label, "{what} {form} at {phase:?}");
             }
         }
     }
@@ -143,15 +143,15 @@ fn everything_that_is_not_a_status_has_one_decision_per_phase() {
     ];
     for (reason, label, decisions) in table {
         for (phase, decision) in [List, WatchStart, WatchStream].into_iter().zip(decisions) {
-            let verdict = classify(Situation::at(phase), Failure::new(reason));
-            assert_eq!(verdict.decision, decision, "{reason} at {phase:?}");
-            assert_eq!(verdict.reason.label(), label);
+            let classification = classify(Situation::at(phase), Failure::new(reason));
+            assert_eq!(classification.decision, decision, "{reason} at {phase:?}");
+            assert_eq!(classification.reason.label(), label);
         }
     }
 }
 
 #[test]
-fn what_was_tried_in_vain_is_followed_by_something_dearer_or_slower() {
+fn a_failed_attempt_is_followed_by_a_more_thorough_or_slower_one() {
     use Next::{Relist, RelistFromScratch, Resume};
     let api = |reason| Failure::new(Reason::Api(reason));
     let transport = |kind| Failure::new(Reason::Transport(kind));
@@ -167,7 +167,7 @@ fn what_was_tried_in_vain_is_followed_by_something_dearer_or_slower() {
         ("relisted, and the list's version has expired again",   WatchStart,  Relist,            expired,     SCRATCH),
         ("relisted, and it expires in the stream again",         WatchStream, Relist,            expired,     SCRATCH),
         ("even the newest list has expired",                     WatchStart,  RelistFromScratch, expired,     BACK_OFF_SCRATCH),
-        ("a list of the newest that says expired",               List,        RelistFromScratch, expired,     BACK_OFF_SCRATCH),
+        ("a list of the newest state that has expired",          List,        RelistFromScratch, expired,     BACK_OFF_SCRATCH),
         ("relisted at a version of the future",                  List,        Relist,            too_large,   SCRATCH),
         ("even the newest list is too large",                    WatchStart,  RelistFromScratch, too_large,   BACK_OFF_SCRATCH),
         ("resumed into the same internal error",                 WatchStream, Resume,            internal,    BACK_OFF_RELIST),
@@ -215,7 +215,7 @@ fn following_the_decisions_never_goes_round_without_a_wait() {
 }
 
 #[test]
-fn transport_errors_are_told_by_type_however_deep_they_are() {
+fn transport_errors_are_classified_by_type_at_any_depth() {
     use io::ErrorKind as Kind;
     let table = [
         (Kind::ConnectionRefused, TransportKind::Refused),

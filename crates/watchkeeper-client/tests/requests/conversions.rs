@@ -14,7 +14,7 @@ use watchkeeper_client::{
     transport::TransportError,
 };
 
-/// A server that answers every request after `delay`, with a config map of `bytes` bytes of data.
+/// A server that responds to every request after `delay`, with a config map of `bytes` bytes of data.
 fn server(delay: Duration, bytes: usize) -> Client {
     let service = tower::service_fn(move |_: Request<Body>| async move {
         tokio::time::sleep(delay).await;

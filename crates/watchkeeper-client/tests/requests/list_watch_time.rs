@@ -74,19 +74,19 @@ async fn a_watch_that_stalls_ends_shortly_after_the_server_should_have_ended_it(
     assert_eq!(now() - start, Duration::from_secs(305), "events in between do not extend the deadline");
     assert_eq!(part(&error), (Awaited::Chunk, Duration::from_secs(305)));
     assert!(events.next().await.is_none());
-    let verdict = classify(Situation::at(Phase::WatchStream), Failure::from(&error));
-    assert_eq!((verdict.reason.label(), verdict.decision), ("idle", Decision::Resume));
+    let classification = classify(Situation::at(Phase::WatchStream), Failure::from(&error));
+    assert_eq!((classification.reason.label(), classification.decision), ("idle", Decision::Resume));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_answer_does_not_begin_is_given_up() {
+async fn a_watch_without_a_response_head_fails_at_its_deadline() {
     let source = source(Duration::from_hours(1), Vec::new());
     let start = now();
     let error = source.watch(WatchRequest::new()).await.map(|_| ()).unwrap_err();
     assert_eq!(part(&error), (Awaited::Head, Duration::from_secs(65)));
     assert_eq!(now() - start, Duration::from_secs(65));
-    let verdict = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
-    assert_eq!(verdict.decision.next(), Next::Resume);
+    let classification = classify(Situation::at(Phase::WatchStart), Failure::from(&error));
+    assert_eq!(classification.decision.next(), Next::Resume);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use watchkeeper_client::{
     kube_core::params::{GetParams, ListParams},
-    rest::{AbsolutePath, PathError, Request, ResourcePath, Segment, Target, Verb},
+    rest::{AbsolutePath, ApiRequest, PathError, RequestTarget, ResourcePath, Segment, Verb},
 };
 
 fn build(
@@ -133,7 +133,7 @@ fn real_names_are_written_as_people_expect_them() {
 
 #[test]
 fn a_path_the_server_would_read_as_something_else_is_not_sent() {
-    let sent = |path: ResourcePath| Request::new(Verb::Get, Target::Resource(path)).into_http();
+    let sent = |path: ResourcePath| ApiRequest::new(Verb::Get, RequestTarget::Resource(path)).into_http();
     let pods_of_a = build("", "v1", "namespaces", None, Some("a"), &["pods".to_owned()]).unwrap();
     let status_of_a = build("", "v1", "status", Some("a"), None, &[]).unwrap();
     let old_watch = build("", "v1", "watch", None, Some("pods"), &[]).unwrap();
@@ -178,7 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_is_sent_parses_back_to_what_was_meant(
+    fn a_sent_path_parses_back_to_the_same_value(
         group in prop_oneof![Just(String::new()), segment()],
         version in segment(),
         resource in segment(),
@@ -190,8 +190,8 @@ proptest! {
             return Ok(());
         };
         let request = match &name {
-            Some(_) => Request::get(path.clone(), &GetParams::default()),
-            None => Request::list(path.clone(), &ListParams::default()),
+            Some(_) => ApiRequest::get(path.clone(), &GetParams::default()),
+            None => ApiRequest::list(path.clone(), &ListParams::default()),
         };
         let Ok(request) = request.unwrap().into_http() else { return Ok(()) };
 

@@ -28,29 +28,29 @@ use watchkeeper_client::{
 };
 
 type AnyBody = UnsyncBoxBody<Bytes, Infallible>;
-type Answer = Result<Response<AnyBody>, Box<dyn StdError + Send + Sync>>;
+type TestResult = Result<Response<AnyBody>, Box<dyn StdError + Send + Sync>>;
 
 fn rest<F, Fut>(service: F) -> RestClient
 where
     F: FnMut(Request<Body>) -> Fut + Send + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    Fut: Future<Output = TestResult> + Send + 'static,
 {
     let kube = kube_client::Client::new(tower::service_fn(service), "default");
     Client::from(kube).rest()
 }
 
 /// Returns a client whose n-th request receives the n-th response, and the number of requests.
-fn scripted(mut answer: impl FnMut(u32) -> Answer + Send + 'static) -> (RestClient, Arc<AtomicU32>) {
+fn scripted(mut respond: impl FnMut(u32) -> TestResult + Send + 'static) -> (RestClient, Arc<AtomicU32>) {
     let count = Arc::new(AtomicU32::new(0));
     let counted = count.clone();
     let rest = rest(move |_| {
-        let answer = answer(counted.fetch_add(1, Ordering::Relaxed));
-        async move { answer }
+        let response = respond(counted.fetch_add(1, Ordering::Relaxed));
+        async move { response }
     });
     (rest, count)
 }
 
-fn whole(code: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+fn whole(code: u16, headers: &[(&str, &str)], body: &str) -> TestResult {
     let mut response = Response::builder().status(code);
     for (name, value) in headers {
         response = response.header(*name, *value);
@@ -79,12 +79,12 @@ fn is_late(error: &Error, expected: Awaited) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_65_seconds() {
+async fn a_request_without_a_response_fails_after_65_seconds() {
     let rest = rest(|_| pending());
     let start = now();
     let error = get(&rest).send::<Value>().await.unwrap_err();
     assert_eq!(start.elapsed(), 65 * SECOND);
-    assert_eq!(error.to_string(), "get nodes \"n\": no answer within 65s");
+    assert_eq!(error.to_string(), "get nodes \"n\": no response within 65s");
     assert!(is_late(&error, Awaited::Head));
 
     let error = get(&rest).deadline(2 * SECOND).stream().await.unwrap_err();
@@ -101,7 +101,7 @@ async fn head_and_body_share_one_deadline() {
     let start = now();
     let error = get(&rest).send::<Value>().await.unwrap_err();
     assert_eq!(start.elapsed(), 65 * SECOND);
-    assert_eq!(error.to_string(), "get nodes \"n\": no complete answer within 65s");
+    assert_eq!(error.to_string(), "get nodes \"n\": no complete response within 65s");
     assert!(is_late(&error, Awaited::Body));
 }
 
@@ -164,14 +164,14 @@ async fn a_slow_reader_is_not_a_silent_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_borne_for_ever_when_asked() {
+async fn without_an_idle_deadline_a_stream_may_be_silent_forever() {
     let rest = rest(|_| async { Ok(streaming(stream::pending())) });
     let mut stream = get(&rest).idle_deadline(None).stream().await.unwrap();
     assert!(timeout(1_000_000 * SECOND, stream.next()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_retried_unless_asked() {
+async fn nothing_is_retried_without_a_policy() {
     let (rest, count) = scripted(|_| whole(503, &[("retry-after", "1")], ""));
     let error = get(&rest).send::<Value>().await.unwrap_err();
     assert_eq!(error.retry_after(), Some(SECOND));
@@ -179,7 +179,7 @@ async fn nothing_is_retried_unless_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_retried_over_what_passes_and_waits_as_long_as_the_server_asks() {
+async fn a_read_is_retried_after_transient_failures_and_respects_retry_after() {
     let (rest, count) = scripted(|n| match n {
         0 => whole(503, &[], ""),
         1 => Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()),
@@ -203,7 +203,7 @@ async fn retries_end_with_the_last_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_pass_by_itself_is_not_retried() {
+async fn permanent_failures_are_not_retried() {
     for code in [400, 401, 403, 404, 405, 409, 410, 422] {
         let (rest, count) = scripted(move |_| whole(code, &[], ""));
         assert!(get(&rest).retry(Retry::reads()).send::<Value>().await.is_err());
@@ -241,7 +241,7 @@ async fn an_error_about_credentials_repeats_nothing_of_them() {
     }
 }
 
-fn conflict() -> Answer {
+fn conflict() -> TestResult {
     whole(
         409,
         &[],

@@ -33,7 +33,7 @@ fn now() -> Instant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_what_its_script_says() {
+async fn a_list_follows_its_script() {
     let source = ScriptedSource::new();
     source.on_list(
         ListScript::at("10")

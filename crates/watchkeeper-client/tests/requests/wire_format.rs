@@ -6,18 +6,18 @@ use watchkeeper_client::{
         DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions, VersionMatch,
         WatchParams,
     },
-    rest::{AbsolutePath, InvalidRequest, Request, ResourcePath},
+    rest::{AbsolutePath, ApiRequest, InvalidRequest, ResourcePath},
 };
 
 /// The headers of requests without a body, and of those with one.
 const READ: &str = "accept-encoding: identity; accept: application/json";
 const WRITE: &str = "accept-encoding: identity; accept: application/json; content-type: application/json";
 
-type Built = Result<Request, InvalidRequest>;
+type Built = Result<ApiRequest, InvalidRequest>;
 
 /// Formats a request as text: its line, its headers sorted by name, its body.
 fn wire(request: Built) -> String {
-    let request = request.and_then(Request::into_http).expect("a request that can be sent");
+    let request = request.and_then(ApiRequest::into_http).expect("a request that can be sent");
     let mut headers: Vec<String> = request
         .headers()
         .iter()
@@ -48,21 +48,24 @@ fn every_read_is_the_request_the_api_documents() {
     let list = ListParams::default;
     let table: Vec<(Built, String)> = vec![
         (
-            Request::get(pod(), &GetParams::default()),
+            ApiRequest::get(pod(), &GetParams::default()),
             format!("GET /api/v1/namespaces/web/pods/front | {READ}"),
         ),
         (
-            Request::get(pod(), &GetParams::at("7")),
+            ApiRequest::get(pod(), &GetParams::at("7")),
             format!("GET /api/v1/namespaces/web/pods/front?resourceVersion=7 | {READ}"),
         ),
-        (Request::get(pod(), &GetParams::at("")), format!("GET /api/v1/namespaces/web/pods/front | {READ}")),
         (
-            Request::get(nodes().named("n").unwrap(), &GetParams::any()),
+            ApiRequest::get(pod(), &GetParams::at("")),
+            format!("GET /api/v1/namespaces/web/pods/front | {READ}"),
+        ),
+        (
+            ApiRequest::get(nodes().named("n").unwrap(), &GetParams::any()),
             format!("GET /api/v1/nodes/n?resourceVersion=0 | {READ}"),
         ),
-        (Request::list(all_pods(), &list()), format!("GET /api/v1/pods | {READ}")),
+        (ApiRequest::list(all_pods(), &list()), format!("GET /api/v1/pods | {READ}")),
         (
-            Request::list(
+            ApiRequest::list(
                 pods(),
                 &list().labels("app=a,tier in (b, c)").fields("spec.nodeName=n").limit(500),
             ),
@@ -72,29 +75,29 @@ fn every_read_is_the_request_the_api_documents() {
             ),
         ),
         (
-            Request::list(all_pods(), &list().at("0").limit(500)),
+            ApiRequest::list(all_pods(), &list().at("0").limit(500)),
             format!("GET /api/v1/pods?limit=500&resourceVersion=0 | {READ}"),
         ),
         (
-            Request::list(all_pods(), &list().at("42").matching(VersionMatch::Exact)),
+            ApiRequest::list(all_pods(), &list().at("42").matching(VersionMatch::Exact)),
             format!("GET /api/v1/pods?resourceVersion=42&resourceVersionMatch=Exact | {READ}"),
         ),
         (
-            Request::list(all_pods(), &list().match_any()),
+            ApiRequest::list(all_pods(), &list().match_any()),
             format!("GET /api/v1/pods?resourceVersion=0&resourceVersionMatch=NotOlderThan | {READ}"),
         ),
         (
-            Request::list(all_pods(), &list().at("42").limit(2).continue_token("a/b+c=")),
+            ApiRequest::list(all_pods(), &list().at("42").limit(2).continue_token("a/b+c=")),
             format!("GET /api/v1/pods?limit=2&continue=a%2Fb%2Bc%3D | {READ}"),
         ),
         (
-            Request::list(all_pods(), &list()).map(Request::metadata_only),
+            ApiRequest::list(all_pods(), &list()).map(ApiRequest::metadata_only),
             "GET /api/v1/pods | accept-encoding: identity; \
              accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
                 .into(),
         ),
         (
-            Request::get(pod(), &GetParams::default()).map(Request::metadata_only),
+            ApiRequest::get(pod(), &GetParams::default()).map(ApiRequest::metadata_only),
             "GET /api/v1/namespaces/web/pods/front | accept-encoding: identity; \
              accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
                 .into(),
@@ -109,27 +112,31 @@ fn every_read_is_the_request_the_api_documents() {
 fn every_watch_and_every_other_path_is_the_request_the_api_documents() {
     let table: Vec<(Built, String)> = vec![
         (
-            Request::watch(nodes(), &WatchParams::default(), "42"),
+            ApiRequest::watch(nodes(), &WatchParams::default(), "42"),
             format!(
                 "GET /api/v1/nodes?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=42 | {READ}"
             ),
         ),
         (
-            Request::watch(pods(), &WatchParams::default().timeout(30).labels("a=b").disable_bookmarks(), ""),
+            ApiRequest::watch(
+                pods(),
+                &WatchParams::default().timeout(30).labels("a=b").disable_bookmarks(),
+                "",
+            ),
             format!(
                 "GET /api/v1/namespaces/web/pods?watch=true&timeoutSeconds=30&labelSelector=a%3Db | {READ}"
             ),
         ),
         (
-            Request::watch(pods(), &WatchParams::streaming_lists(), ""),
+            ApiRequest::watch(pods(), &WatchParams::streaming_lists(), ""),
             format!(
                 "GET /api/v1/namespaces/web/pods?watch=true&timeoutSeconds=290&allowWatchBookmarks=true\
                  &sendInitialEvents=true&resourceVersionMatch=NotOlderThan | {READ}"
             ),
         ),
-        (Ok(Request::raw(AbsolutePath::new("/version").unwrap())), format!("GET /version | {READ}")),
+        (Ok(ApiRequest::raw(AbsolutePath::new("/version").unwrap())), format!("GET /version | {READ}")),
         (
-            Request::raw(AbsolutePath::new("/openapi/v3/api/v1").unwrap())
+            ApiRequest::raw(AbsolutePath::new("/openapi/v3/api/v1").unwrap())
                 .with_query("hash", "a b&c")
                 .with_header("Accept-Encoding", "gzip"),
             "GET /openapi/v3/api/v1?hash=a+b%26c | accept-encoding: gzip; accept: application/json".into(),
@@ -145,55 +152,55 @@ fn every_write_is_the_request_the_api_documents() {
     let post = PostParams::default;
     let table: Vec<(Built, String)> = vec![
         (
-            Request::create(pods(), &post(), &json!({"kind": "Pod"})),
+            ApiRequest::create(pods(), &post(), &json!({"kind": "Pod"})),
             format!("POST /api/v1/namespaces/web/pods | {WRITE} | {{\"kind\":\"Pod\"}}"),
         ),
         (
-            Request::create(pods(), &PostParams { dry_run: true, field_manager: Some("me too".into()) }, &json!({})),
+            ApiRequest::create(pods(), &PostParams { dry_run: true, field_manager: Some("me too".into()) }, &json!({})),
             format!("POST /api/v1/namespaces/web/pods?dryRun=All&fieldManager=me+too | {WRITE} | {{}}"),
         ),
         (
-            Request::create(pod().subresource("eviction").unwrap(), &post(), &json!({})),
+            ApiRequest::create(pod().subresource("eviction").unwrap(), &post(), &json!({})),
             format!("POST /api/v1/namespaces/web/pods/front/eviction | {WRITE} | {{}}"),
         ),
         (
-            Request::update(pod(), &post(), &json!({"kind": "Pod"})),
+            ApiRequest::update(pod(), &post(), &json!({"kind": "Pod"})),
             format!("PUT /api/v1/namespaces/web/pods/front | {WRITE} | {{\"kind\":\"Pod\"}}"),
         ),
         (
-            Request::update(pod().subresource("status").unwrap(), &post(), &json!({})),
+            ApiRequest::update(pod().subresource("status").unwrap(), &post(), &json!({})),
             format!("PUT /api/v1/namespaces/web/pods/front/status | {WRITE} | {{}}"),
         ),
         (
-            Request::patch(pod(), &PatchParams::default(), &Patch::Merge(json!({"a": null}))),
+            ApiRequest::patch(pod(), &PatchParams::default(), &Patch::Merge(json!({"a": null}))),
             "PATCH /api/v1/namespaces/web/pods/front | accept-encoding: identity; accept: application/json; \
              content-type: application/merge-patch+json | {\"a\":null}"
                 .into(),
         ),
         (
-            Request::patch(pod(), &PatchParams::default().dry_run(), &Patch::Strategic(json!({}))),
+            ApiRequest::patch(pod(), &PatchParams::default().dry_run(), &Patch::Strategic(json!({}))),
             "PATCH /api/v1/namespaces/web/pods/front?dryRun=All | accept-encoding: identity; accept: application/json; \
              content-type: application/strategic-merge-patch+json | {}"
                 .into(),
         ),
         (
-            Request::patch(pod(), &PatchParams::default(), &Patch::<()>::Json(json_patch::Patch(vec![]))),
+            ApiRequest::patch(pod(), &PatchParams::default(), &Patch::<()>::Json(json_patch::Patch(vec![]))),
             "PATCH /api/v1/namespaces/web/pods/front | accept-encoding: identity; accept: application/json; \
              content-type: application/json-patch+json | []"
                 .into(),
         ),
         (
-            Request::patch(pod(), &PatchParams::apply("me").force().validation_strict(), &Patch::Apply(json!({}))),
+            ApiRequest::patch(pod(), &PatchParams::apply("me").force().validation_strict(), &Patch::Apply(json!({}))),
             "PATCH /api/v1/namespaces/web/pods/front?force=true&fieldManager=me&fieldValidation=Strict | \
              accept-encoding: identity; accept: application/json; content-type: application/apply-patch+yaml | {}"
                 .into(),
         ),
         (
-            Request::delete(pod(), &DeleteParams::default()),
+            ApiRequest::delete(pod(), &DeleteParams::default()),
             format!("DELETE /api/v1/namespaces/web/pods/front | {READ}"),
         ),
         (
-            Request::delete(
+            ApiRequest::delete(
                 pod(),
                 &DeleteParams::foreground().grace_period(0).dry_run().preconditions(Preconditions {
                     uid: Some("u".into()),
@@ -206,7 +213,7 @@ fn every_write_is_the_request_the_api_documents() {
             ),
         ),
         (
-            Request::delete_collection(pods(), &DeleteParams::orphan(), &ListParams::default().labels("a=b")),
+            ApiRequest::delete_collection(pods(), &DeleteParams::orphan(), &ListParams::default().labels("a=b")),
             format!(
                 "DELETE /api/v1/namespaces/web/pods?labelSelector=a%3Db | {WRITE} | {{\"propagationPolicy\":\"Orphan\"}}"
             ),
@@ -218,53 +225,53 @@ fn every_write_is_the_request_the_api_documents() {
 }
 
 #[test]
-fn what_every_server_refuses_is_refused_before_it_is_sent() {
+fn a_request_that_every_server_rejects_is_rejected_before_it_is_sent() {
     let long_manager = "m".repeat(129);
     let table: Vec<(Built, &str)> = vec![
-        (Request::get(pods(), &GetParams::default()), "the name is missing"),
-        (Request::delete(pods(), &DeleteParams::default()), "the name is missing"),
+        (ApiRequest::get(pods(), &GetParams::default()), "the name is missing"),
+        (ApiRequest::delete(pods(), &DeleteParams::default()), "the name is missing"),
         (
-            Request::list(pod(), &ListParams::default()),
+            ApiRequest::list(pod(), &ListParams::default()),
             "the verb is for a collection, and the path names one object",
         ),
         (
-            Request::delete_collection(pod(), &DeleteParams::default(), &ListParams::default()),
+            ApiRequest::delete_collection(pod(), &DeleteParams::default(), &ListParams::default()),
             "the verb is for a collection, and the path names one object",
         ),
         (
-            Request::create(pod(), &PostParams::default(), &json!({})),
+            ApiRequest::create(pod(), &PostParams::default(), &json!({})),
             "an object is created in its collection, without its name in the path",
         ),
         (
-            Request::list(pods(), &ListParams::default().matching(VersionMatch::Exact)),
+            ApiRequest::list(pods(), &ListParams::default().matching(VersionMatch::Exact)),
             "version_match needs a resource_version to match",
         ),
         (
-            Request::list(pods(), &ListParams::default().at("0").matching(VersionMatch::Exact)),
+            ApiRequest::list(pods(), &ListParams::default().at("0").matching(VersionMatch::Exact)),
             "an exact version_match needs a resource_version other than 0",
         ),
         (
-            Request::watch(pods(), &WatchParams::streaming_lists().disable_bookmarks(), ""),
+            ApiRequest::watch(pods(), &WatchParams::streaming_lists().disable_bookmarks(), ""),
             "send_initial_events needs bookmarks, which mark where they end",
         ),
         (
-            Request::patch(pod(), &PatchParams::default(), &Patch::Apply(json!({}))),
+            ApiRequest::patch(pod(), &PatchParams::default(), &Patch::Apply(json!({}))),
             "an apply needs a field_manager, the name its fields are owned under",
         ),
         (
-            Request::patch(pod(), &PatchParams::apply("me").force(), &Patch::Merge(json!({}))),
+            ApiRequest::patch(pod(), &PatchParams::apply("me").force(), &Patch::Merge(json!({}))),
             "force takes fields over from other appliers; only an apply can",
         ),
         (
-            Request::patch(pod(), &PatchParams::apply(&long_manager), &Patch::Apply(json!({}))),
+            ApiRequest::patch(pod(), &PatchParams::apply(&long_manager), &Patch::Apply(json!({}))),
             "a field manager has at most 128 bytes",
         ),
         (
-            Request::raw(AbsolutePath::default()).with_header("x-a", "b\r\nx-c: d"),
+            ApiRequest::raw(AbsolutePath::default()).with_header("x-a", "b\r\nx-c: d"),
             "header \"x-a\" has a name or a value that cannot be sent",
         ),
         (
-            Request::raw(AbsolutePath::default()).with_header("x a\r\n", "b"),
+            ApiRequest::raw(AbsolutePath::default()).with_header("x a\r\n", "b"),
             "header \"x a\" has a name or a value that cannot be sent",
         ),
     ];
@@ -274,8 +281,8 @@ fn what_every_server_refuses_is_refused_before_it_is_sent() {
 }
 
 #[test]
-fn a_request_shows_what_it_asks_and_none_of_its_secrets() {
-    let request = Request::create(pods(), &PostParams::default(), &json!({"data": "canary-body"}))
+fn debug_of_a_request_shows_its_target_and_no_secrets() {
+    let request = ApiRequest::create(pods(), &PostParams::default(), &json!({"data": "canary-body"}))
         .and_then(|request| request.with_header("authorization", "Bearer canary-token"))
         .unwrap();
     let shown = format!("{request:?}");

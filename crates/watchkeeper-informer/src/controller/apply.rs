@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tracing::error;
 
 use crate::{
-    Applied, Object, ResourceVersion, Store, StoreError, StoreOp,
+    ApplyResult, Object, ResourceVersion, Store, StoreError, StoreOp,
     delta_fifo::{DeltaBatch, Deltas},
     key::KeyRef,
     reflector::VersionOrder,
@@ -14,7 +14,7 @@ use crate::{
     transition::{CacheUpdate, Notification, transition},
 };
 
-/// The consumer of the batches that a [`Controller`](super::Controller) pops.
+/// The consumer of the batches that a [`InformerController`](super::InformerController) pops.
 ///
 /// It is called with one batch after the other, in the task of the controller, which reads nothing meanwhile.
 /// Batches of different sources (one for each namespace, if there are several) contain different keys.
@@ -93,14 +93,14 @@ pub fn process_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> DeltaE
     DeltaEffects { ops, notifications }
 }
 
-/// A store, with the progress of each source that feeds it.
-pub(crate) struct Cache<K> {
+/// A store, with the progress of each of its sources.
+pub(crate) struct TrackedStore<K> {
     pub(crate) store: Store<K>,
     progress: Mutex<AllProgress>,
     pub(crate) versions: VersionOrder,
 }
 
-impl<K: Object> Cache<K> {
+impl<K: Object> TrackedStore<K> {
     pub(crate) fn new(store: Store<K>, parts: usize, versions: VersionOrder) -> Self {
         Self { store, progress: Mutex::new(AllProgress(vec![SourceProgress::default(); parts])), versions }
     }
@@ -140,7 +140,7 @@ impl<K: Object> Cache<K> {
 
 /// The result of a batch. Contains the replaced objects, to be dropped outside of the locks.
 pub(crate) struct Committed<K> {
-    pub(crate) applied: Applied<K>,
+    pub(crate) applied: ApplyResult<K>,
     pub(crate) is_new_epoch: bool,
 }
 

@@ -23,7 +23,7 @@ impl<K: Object> KnownObjects<K> for StoredObjects<K> {
 
     fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
         let mut key = String::new();
-        let mut look = |object: &Arc<K>| {
+        let mut visit_object = |object: &Arc<K>| {
             key.clear();
             // Writing to a string cannot fail.
             let _ = write!(key, "{}", KeyRef::of(&**object));
@@ -31,8 +31,8 @@ impl<K: Object> KnownObjects<K> for StoredObjects<K> {
         };
         let snapshot = self.store.snapshot();
         match &self.namespace {
-            Some(namespace) => snapshot.in_namespace(namespace).for_each(&mut look),
-            None => snapshot.iter().for_each(&mut look),
+            Some(namespace) => snapshot.in_namespace(namespace).for_each(&mut visit_object),
+            None => snapshot.iter().for_each(&mut visit_object),
         }
     }
 }

@@ -39,7 +39,7 @@ use crate::{
 /// A [`SharedIndexInformer`](crate::SharedIndexInformer) contains a controller. Use one directly for a cache
 /// with a single handler; see [`new_informer`].
 #[must_use = "a controller does nothing until it is run"]
-pub struct Controller<K> {
+pub struct InformerController<K> {
     name: Arc<str>,
     parts: Vec<Part<K>>,
     process: Arc<dyn Process<K>>,
@@ -70,7 +70,7 @@ impl<K> PartView<K> {
     }
 }
 
-impl<K: Object> Controller<K> {
+impl<K: Object> InformerController<K> {
     /// Creates a controller with the consumer `process`, which must be the only writer of `store`.
     pub(crate) fn new(mut config: Config<K>, store: &Store<K>, process: Arc<dyn Process<K>>) -> Self {
         let sources = std::mem::take(&mut config.sources);
@@ -197,10 +197,10 @@ impl<K: Object> Drop for CloseOnDrop<K> {
     }
 }
 
-impl<K> fmt::Debug for Controller<K> {
+impl<K> fmt::Debug for InformerController<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespaces: Vec<_> = self.parts.iter().map(|part| &part.namespace).collect();
-        f.debug_struct("Controller")
+        f.debug_struct("InformerController")
             .field("name", &self.name)
             .field("namespaces", &namespaces)
             .finish_non_exhaustive()

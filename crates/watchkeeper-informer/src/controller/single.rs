@@ -9,8 +9,8 @@ use std::{
 use tracing::error;
 
 use super::{
-    Config, Controller,
-    apply::{Cache, Process},
+    Config, InformerController,
+    apply::{Process, TrackedStore},
 };
 use crate::{
     CacheReader, Object, Store, StoreError,
@@ -54,7 +54,7 @@ use crate::{
 pub fn new_informer<K: Object>(
     config: Config<K>,
     handler: impl EventHandler<K>,
-) -> (CacheReader<K>, Controller<K>) {
+) -> (CacheReader<K>, InformerController<K>) {
     let store = Store::new();
     let controller = new_indexer_informer(config, handler, &store);
     (CacheReader::new(store), controller)
@@ -67,14 +67,14 @@ pub fn new_indexer_informer<K: Object>(
     config: Config<K>,
     handler: impl EventHandler<K>,
     store: &Store<K>,
-) -> Controller<K> {
-    let cache = Cache::new(store.clone(), config.sources.len(), config.reflector.versions);
+) -> InformerController<K> {
+    let cache = TrackedStore::new(store.clone(), config.sources.len(), config.reflector.versions);
     let process = Inline { cache, handler, resync_period: config.resync_period };
-    Controller::new(config, store, Arc::new(process))
+    InformerController::new(config, store, Arc::new(process))
 }
 
 struct Inline<K, H> {
-    cache: Cache<K>,
+    cache: TrackedStore<K>,
     handler: H,
     resync_period: Duration,
 }

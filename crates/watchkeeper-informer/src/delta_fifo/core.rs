@@ -53,7 +53,7 @@ const RETAINED_CAPACITY: usize = 1024;
 ///
 /// Invariants: each key is queued once; `queued_deltas` is the number of queued deltas; the watermarks of
 /// queued keys do not decrease from front to back.
-pub(super) struct Core<K> {
+pub(super) struct FifoCore<K> {
     /// The queued keys, in the order of their first change.
     queue: LinkedHashMap<KeyText, Deltas<K>, RandomState>,
     queued_deltas: usize,
@@ -69,7 +69,7 @@ pub(super) struct Core<K> {
     released: Vec<Arc<K>>,
 }
 
-impl<K: Resource + 'static> Core<K> {
+impl<K: Resource + 'static> FifoCore<K> {
     pub(super) fn new() -> Self {
         Self {
             queue: new_queue(),
@@ -279,8 +279,8 @@ impl<K: Resource + 'static> Core<K> {
             .collect();
         known.visit_keys(&mut |key| {
             let key_ref = KeyRef::split(key);
-            let is_in_hand = in_flight.contains(&key_ref) || self.is_queued(key_ref);
-            if !listed.contains(&key_ref) && !is_in_hand {
+            let is_pending = in_flight.contains(&key_ref) || self.is_queued(key_ref);
+            if !listed.contains(&key_ref) && !is_pending {
                 gone.extend(known.get(key));
             }
         });
@@ -406,7 +406,7 @@ mod tests {
             object.metadata.name = Some(number.to_string());
             Arc::new(object)
         };
-        let mut core = Core::new();
+        let mut core = FifoCore::new();
         let objects = (0..5_000).map(object).collect();
         core.replace(List { objects, kept: &[], version: None, is_new_epoch: false }, &NothingKnown);
         assert!(core.queue.capacity() >= 5_000);

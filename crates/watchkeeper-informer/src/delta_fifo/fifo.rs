@@ -11,7 +11,7 @@ use kube_core::Resource;
 
 use super::{
     DeltaBatch, DeltaKind, KnownObjects,
-    core::{Core, List, Watermark},
+    core::{FifoCore, List, Watermark},
 };
 use crate::{
     reflector::{ReceivedObject, Replacement},
@@ -71,7 +71,7 @@ struct Shared<K> {
 
 /// The state under the lock.
 struct Inner<K> {
-    core: Core<K>,
+    core: FifoCore<K>,
     poppers: Wakers,
     producers: Wakers,
     sync_waiters: Wakers,
@@ -118,7 +118,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Creates an empty queue in front of the cache `known`.
     pub fn new(known: impl KnownObjects<K>, options: FifoOptions) -> Self {
         let inner = Inner {
-            core: Core::new(),
+            core: FifoCore::new(),
             poppers: Wakers::default(),
             producers: Wakers::default(),
             sync_waiters: Wakers::default(),
@@ -190,7 +190,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// [`FifoClosed`] when the queue is closed.
     #[doc(alias = "Resync")]
     pub fn resync(&self) -> Result<(), FifoClosed> {
-        self.put(Core::resync)
+        self.put(FifoCore::resync)
     }
 
     /// Advances the watermark: all changes up to this resourceVersion were queued before.
@@ -207,7 +207,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// # Errors
     /// [`FifoClosed`] when the queue is closed.
     pub async fn wait_for_capacity(&self) -> Result<(), FifoClosed> {
-        let has_capacity = |core: &Core<K>| core.queued_deltas() < self.max_queued_deltas();
+        let has_capacity = |core: &FifoCore<K>| core.queued_deltas() < self.max_queued_deltas();
         poll_fn(|context| {
             let inner = &mut *self.shared.state.lock();
             if inner.core.is_closed() {
@@ -310,7 +310,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
         Poll::Ready(popped.map(|batch| DeltaBatch::new(self.clone(), batch)))
     }
 
-    fn put(&self, step: impl FnOnce(&mut Core<K>, &dyn KnownObjects<K>)) -> Result<(), FifoClosed> {
+    fn put(&self, step: impl FnOnce(&mut FifoCore<K>, &dyn KnownObjects<K>)) -> Result<(), FifoClosed> {
         self.operate(|core, known| {
             if core.is_closed() {
                 return Err(FifoClosed);
@@ -321,7 +321,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     }
 
     /// Runs one step of the state machine under the lock, then its wake-ups and drops without the lock.
-    fn operate<R>(&self, step: impl FnOnce(&mut Core<K>, &dyn KnownObjects<K>) -> R) -> R {
+    fn operate<R>(&self, step: impl FnOnce(&mut FifoCore<K>, &dyn KnownObjects<K>) -> R) -> R {
         let mut to_wake = Wakers::default();
         let (result, released) = {
             let inner = &mut *self.shared.state.lock();

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::{Object, SharedIndexInformer, WeakInformer, status::SyncError};
 
-pub(super) type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), SyncError>> + Send + 'a>>;
+pub(super) type SyncWait<'a> = Pin<Box<dyn Future<Output = Result<(), SyncError>> + Send + 'a>>;
 
 /// The operations of a factory on an informer of any type. They do not keep the informer alive.
 pub(super) trait AnyInformer: Send + Sync {
@@ -15,7 +15,7 @@ pub(super) trait AnyInformer: Send + Sync {
     fn is_alive(&self) -> bool;
     fn start(&self);
     fn stop(&self);
-    fn wait_for_sync(&self, within: Option<Duration>) -> Waiting<'_>;
+    fn wait_for_sync(&self, within: Option<Duration>) -> SyncWait<'_>;
 }
 
 impl<K: Object> AnyInformer for WeakInformer<K> {
@@ -39,7 +39,7 @@ impl<K: Object> AnyInformer for WeakInformer<K> {
         }
     }
 
-    fn wait_for_sync(&self, within: Option<Duration>) -> Waiting<'_> {
+    fn wait_for_sync(&self, within: Option<Duration>) -> SyncWait<'_> {
         Box::pin(self.wait_for_sync(within))
     }
 }

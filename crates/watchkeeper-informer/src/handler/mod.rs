@@ -63,15 +63,15 @@ pub(crate) type Handling<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// A handler of either kind.
 pub(crate) enum Callback<K> {
     Sync(Box<dyn EventHandler<K>>),
-    Async(Box<dyn Handle<K>>),
+    Async(Box<dyn ErasedAsyncHandler<K>>),
 }
 
 /// An object-safe [`AsyncEventHandler`].
-pub(crate) trait Handle<K>: Send + Sync {
+pub(crate) trait ErasedAsyncHandler<K>: Send + Sync {
     fn handle(&self, event: Event<K>) -> Handling<'_>;
 }
 
-impl<K: 'static, H: AsyncEventHandler<K>> Handle<K> for H {
+impl<K: 'static, H: AsyncEventHandler<K>> ErasedAsyncHandler<K> for H {
     fn handle(&self, event: Event<K>) -> Handling<'_> {
         Box::pin(AsyncEventHandler::handle(self, event))
     }

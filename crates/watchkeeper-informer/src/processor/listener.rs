@@ -14,11 +14,11 @@ use tracing::error;
 
 use super::{
     Shared,
-    log::{ListenerId, Report, UnstartedListener, Work},
+    log::{CallReport, ListenerId, UnstartedListener, Work},
 };
 use crate::{
     event::Event,
-    handler::{Callback, Handle},
+    handler::{Callback, ErasedAsyncHandler},
     panic,
     sync::AtomicBool,
 };
@@ -58,7 +58,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     /// Calls the handler until it is removed or the processor is shut down.
     pub async fn run(self) {
         self.slot.shared.operate(|log, _| log.note_task(self.slot.id, tokio::task::try_id()));
-        let mut report = Report::default();
+        let mut report = CallReport::default();
         loop {
             match self.next_work(std::mem::take(&mut report)).await {
                 Work::Stop => return,
@@ -76,7 +76,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
         }
     }
 
-    async fn next_work(&self, report: Report) -> Work<K> {
+    async fn next_work(&self, report: CallReport) -> Work<K> {
         let mut report = Some(report);
         poll_fn(|context| {
             self.slot.shared.operate(|log, deferred| {
@@ -89,7 +89,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
     }
 
     /// Calls the handler with each event, unless the listener is stopped first.
-    async fn deliver_all(&self, events: &[Event<K>], report: &mut Report) {
+    async fn deliver_all(&self, events: &[Event<K>], report: &mut CallReport) {
         match &self.callback {
             Callback::Sync(handler) => {
                 for events in events.chunks(CALLS_PER_UNIT) {
@@ -115,7 +115,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
         }
     }
 
-    fn note(&self, called: Called, event: &Event<K>, report: &mut Report) {
+    fn note(&self, called: Called, event: &Event<K>, report: &mut CallReport) {
         report.delivered += 1;
         if let Err(payload) = called {
             report.panics += 1;
@@ -129,7 +129,7 @@ impl<K: Resource + Send + Sync + 'static> ListenerTask<K> {
 }
 
 /// Calls an asynchronous handler. Catches panics of both the creation and the polling of its future.
-async fn call<K>(handler: &dyn Handle<K>, event: &Event<K>) -> Called {
+async fn call<K>(handler: &dyn ErasedAsyncHandler<K>, event: &Event<K>) -> Called {
     let mut handling = catch_unwind(AssertUnwindSafe(|| handler.handle(event.clone())))?;
     poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context)));

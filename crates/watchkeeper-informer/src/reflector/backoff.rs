@@ -16,7 +16,7 @@ const STARTUP: Duration = Duration::from_secs(30);
 
 /// A class of failures, by the cost of an attempt for the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum FailureClass {
     /// The server cannot be reached, or is starting. An attempt costs nothing.
     Unreachable,
     /// The server rejects the request for lack of permission, which costs it one authorization check.
@@ -29,7 +29,7 @@ pub(crate) enum Class {
     Broken,
 }
 
-impl Class {
+impl FailureClass {
     const COUNT: usize = 5;
 
     fn of(failure: Failure) -> Self {
@@ -84,25 +84,25 @@ struct Streak {
 ///
 /// Each class has its own streak, so that an earlier failure of another class does not delay a recovery.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct FailureBackoff {
     options: BackoffOptions,
-    streaks: [Option<Streak>; Class::COUNT],
+    streaks: [Option<Streak>; FailureClass::COUNT],
 }
 
-impl Backoff {
+impl FailureBackoff {
     pub(crate) fn new(options: BackoffOptions) -> Self {
-        Self { options, streaks: [None; Class::COUNT] }
+        Self { options, streaks: [None; FailureClass::COUNT] }
     }
 
     /// Forgets all failures after progress.
     pub(crate) fn reset(&mut self) {
-        self.streaks = [None; Class::COUNT];
+        self.streaks = [None; FailureClass::COUNT];
     }
 
     /// Returns whether the server was unreachable a moment ago, so that its rejections may be those of a
     /// server that is not ready.
     pub(crate) fn is_starting(&self, now: Duration) -> bool {
-        self.streaks[Class::Unreachable as usize]
+        self.streaks[FailureClass::Unreachable as usize]
             .is_some_and(|streak| now.saturating_sub(streak.last) <= STARTUP)
     }
 
@@ -110,11 +110,11 @@ impl Backoff {
     /// in 0..1, so that clients that failed together do not retry together. The delay is at least that
     /// requested by the server.
     pub(crate) fn next(&mut self, now: Duration, failure: Failure, jitter: f64) -> Duration {
-        let class = Class::of(failure);
+        let class = FailureClass::of(failure);
         // Any response of a starting server counts for the unreachable streak, but does not prolong it, or
         // the start would never end.
         let (class, is_same) = if self.is_starting(now) {
-            (Class::Unreachable, class == Class::Unreachable)
+            (FailureClass::Unreachable, class == FailureClass::Unreachable)
         } else {
             (class, true)
         };
@@ -146,12 +146,12 @@ mod tests {
         Failure::new(Reason::Api(reason))
     }
 
-    fn backoff() -> Backoff {
-        Backoff::new(BackoffOptions::default())
+    fn backoff() -> FailureBackoff {
+        FailureBackoff::new(BackoffOptions::default())
     }
 
     /// The waits, in milliseconds, of one failure after the other.
-    fn waits(backoff: &mut Backoff, failure: Failure, jitter: f64, n: usize) -> Vec<u128> {
+    fn waits(backoff: &mut FailureBackoff, failure: Failure, jitter: f64, n: usize) -> Vec<u128> {
         let mut now = Duration::ZERO;
         (0..n)
             .map(|_| {
@@ -193,11 +193,11 @@ mod tests {
 
     #[test]
     fn retry_after_is_the_least_and_is_jittered_too() {
-        let asked = |after| api(ApiReason::TooManyRequests).after(after);
+        let requested = |after| api(ApiReason::TooManyRequests).after(after);
         let wait =
-            |jitter| backoff().next(Duration::ZERO, asked(Duration::from_secs(10)), jitter).as_millis();
+            |jitter| backoff().next(Duration::ZERO, requested(Duration::from_secs(10)), jitter).as_millis();
         assert_eq!((wait(0.0), wait(1.0)), (10_000, 10_400));
-        assert_eq!(backoff().next(Duration::ZERO, asked(Duration::from_millis(1)), 1.0).as_millis(), 800);
+        assert_eq!(backoff().next(Duration::ZERO, requested(Duration::from_millis(1)), 1.0).as_millis(), 800);
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_just_came_back_may_reject_what_it_will_accept() {
+    fn a_server_that_just_started_may_reject_requests_that_it_accepts_later() {
         let mut backoff = backoff();
         let forbidden = api(ApiReason::Forbidden);
         assert!(!backoff.is_starting(Duration::ZERO));
@@ -232,10 +232,10 @@ mod tests {
     #[test]
     fn extreme_options_and_times_do_not_overflow() {
         let options = BackoffOptions { initial: Duration::MAX, max: Duration::MAX };
-        let mut backoff = Backoff::new(options);
+        let mut backoff = FailureBackoff::new(options);
         assert!(backoff.next(Duration::ZERO, transport(), 1.0) <= MAX_WAIT);
         assert!(backoff.next(Duration::MAX, transport().after(Duration::MAX), 1.0) <= Duration::MAX);
         let options = BackoffOptions { initial: Duration::ZERO, max: Duration::ZERO };
-        assert_eq!(Backoff::new(options).next(Duration::ZERO, transport(), 1.0), Duration::ZERO);
+        assert_eq!(FailureBackoff::new(options).next(Duration::ZERO, transport(), 1.0), Duration::ZERO);
     }
 }

@@ -14,10 +14,10 @@ use super::machine::{CheckResponse, FailureReport, cut_short};
 const MAX_CHECKED_OBJECTS: usize = 8;
 
 /// A check of the server's history in progress.
-pub(super) type Check = Pin<Box<dyn Future<Output = Result<CheckResponse, FailureReport>> + Send>>;
+pub(super) type PendingCheck = Pin<Box<dyn Future<Output = Result<CheckResponse, FailureReport>> + Send>>;
 
 /// The open response.
-pub(super) enum Connection<K> {
+pub(super) enum OpenResponse<K> {
     None,
     List(ListStream<K>),
     Watch(WatchStream<K>),
@@ -32,16 +32,16 @@ pub(super) enum Received<K> {
 }
 
 /// Returns the next part of the open response. Without one, returns the end.
-pub(super) async fn next<K>(connection: &mut Connection<K>) -> Received<K> {
+pub(super) async fn next<K>(connection: &mut OpenResponse<K>) -> Received<K> {
     match connection {
-        Connection::List(page) => Received::Part(poll_fn(|cx| page.as_mut().poll_next(cx)).await),
-        Connection::Watch(watch) => Received::Event(poll_fn(|cx| watch.as_mut().poll_next(cx)).await),
-        Connection::None => Received::Event(None),
+        OpenResponse::List(page) => Received::Part(poll_fn(|cx| page.as_mut().poll_next(cx)).await),
+        OpenResponse::Watch(watch) => Received::Event(poll_fn(|cx| watch.as_mut().poll_next(cx)).await),
+        OpenResponse::None => Received::Event(None),
     }
 }
 
 /// Waits for the response to a check, or forever without one.
-pub(super) async fn checked(check: &mut Option<Check>) -> Result<CheckResponse, FailureReport> {
+pub(super) async fn checked(check: &mut Option<PendingCheck>) -> Result<CheckResponse, FailureReport> {
     match check {
         Some(check) => check.await,
         None => std::future::pending().await,

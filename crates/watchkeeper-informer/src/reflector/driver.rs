@@ -6,20 +6,19 @@ use std::{fmt, sync::Arc, time::Duration};
 use fastrand::Rng;
 use tokio::{sync::OwnedSemaphorePermit, task::coop::consume_budget};
 use tracing::{debug, info, warn};
-use watchkeeper_client::list_watch::{Item, ListPart, ListRequest, ListerWatcher, WatchEvent};
+use watchkeeper_client::list_watch::{ListPart, ListRequest, ListerWatcher, ReceivedItem, WatchEvent};
 use watchkeeper_time::Clock as _;
 
 use super::{
     DeltaSink, ReflectorOptions, RelistLimiter, SinkClosed, TransformError, VersionLookup, WatchDelta,
     WatchFailure,
-    connection::{Check, Connection, Received, checked, next, read_check},
+    connection::{OpenResponse, PendingCheck, Received, checked, next, read_check},
+    failure::WatchErrorHook,
     intake::{Incoming, Intake, Transform},
     machine::{Action, EventKind, Input, Machine, ReflectorEvent, StepOutput},
     outage::OutageLog,
 };
 use crate::status::{Monitor, Reporter};
-
-type Hook = Arc<dyn Fn(&WatchFailure) + Send + Sync>;
 
 /// Lists and watches a collection, and passes every change to a [`DeltaSink`].
 ///
@@ -45,6 +44,7 @@ type Hook = Arc<dyn Fn(&WatchFailure) + Send + Sync>;
 /// lost may be reported once. It reports that the sink accepted a change, not that the change was processed.
 ///
 /// A reflector runs in the task that polls [`Reflector::run`], and spawns no task.
+///
 /// ```
 /// use std::{future::pending, sync::Arc};
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -75,7 +75,7 @@ pub struct Reflector<K> {
     options: ReflectorOptions,
     intake: Intake<K>,
     limiter: Option<RelistLimiter>,
-    hook: Option<Hook>,
+    hook: Option<WatchErrorHook>,
     reporter: Reporter,
 }
 
@@ -167,20 +167,20 @@ struct Run<K, S> {
     source: Arc<dyn ListerWatcher<K>>,
     intake: Intake<K>,
     limiter: Option<RelistLimiter>,
-    hook: Option<Hook>,
+    hook: Option<WatchErrorHook>,
     reporter: Reporter,
     machine: Machine<K>,
-    resync: Resync,
+    resync: ResyncTimer,
     outage: OutageLog,
     sink: S,
-    connection: Connection<K>,
-    check: Option<Check>,
+    connection: OpenResponse<K>,
+    check: Option<PendingCheck>,
     /// Held while a list is being read.
     permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The resync schedule.
-struct Resync {
+struct ResyncTimer {
     period: Option<Duration>,
     /// The time of the next resync, or `None` before the first list.
     due: Option<Duration>,
@@ -191,7 +191,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         let Reflector { name, source, options, intake, limiter, hook, reporter } = reflector;
         let random = options.seed.map_or_else(Rng::new, Rng::with_seed);
         let period = options.resync_period.filter(|period| !period.is_zero());
-        let resync = Resync { period, due: None };
+        let resync = ResyncTimer { period, due: None };
         let machine = Machine::new(options, random);
         Self {
             name,
@@ -204,7 +204,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
             resync,
             outage: OutageLog::default(),
             sink,
-            connection: Connection::None,
+            connection: OpenResponse::None,
             check: None,
             permit: None,
         }
@@ -227,7 +227,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         let now = self.reporter.clock().now();
         let StepOutput { change, events, check, action } = self.machine.step(now, input);
         if !matches!(action, Action::Read { .. }) {
-            self.connection = Connection::None;
+            self.connection = OpenResponse::None;
             self.check = None;
         }
         if !self.machine.is_listing() {
@@ -253,7 +253,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 let opening = self.source.list(request);
                 Ok(match self.with_resyncs(opening).await? {
                     Ok(page) => {
-                        self.connection = Connection::List(page);
+                        self.connection = OpenResponse::List(page);
                         Input::Opened
                     }
                     Err(error) => Input::Failed(error.into()),
@@ -266,7 +266,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                 let opening = self.source.watch(request);
                 Ok(match self.with_resyncs(opening).await? {
                     Ok(watch) => {
-                        self.connection = Connection::Watch(watch);
+                        self.connection = OpenResponse::Watch(watch);
                         Input::Opened
                     }
                     Err(error) => Input::Failed(error.into()),
@@ -288,7 +288,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         }
     }
 
-    fn open_check(&self, request: ListRequest) -> Check {
+    fn open_check(&self, request: ListRequest) -> PendingCheck {
         Box::pin(read_check(self.source.list(request)))
     }
 
@@ -384,12 +384,12 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
     }
 
     /// Returns the object of an event. The initial events of a streaming list are listed objects.
-    fn received(&self, item: Item<K>) -> Incoming<K> {
+    fn received(&self, item: ReceivedItem<K>) -> Incoming<K> {
         if self.machine.is_listing() { self.listed(item) } else { self.taken(item) }
     }
 
     /// Returns a listed object, which may be cached already.
-    fn listed(&self, item: Item<K>) -> Incoming<K> {
+    fn listed(&self, item: ReceivedItem<K>) -> Incoming<K> {
         let identity = item.identity();
         let held = || self.intake.lookup(identity).or_else(|| self.machine.recall(identity));
         match self.machine.may_reuse().then(held).flatten() {
@@ -401,7 +401,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         }
     }
 
-    fn taken(&self, item: Item<K>) -> Incoming<K> {
+    fn taken(&self, item: ReceivedItem<K>) -> Incoming<K> {
         let incoming = self.intake.take(item);
         if incoming.object.is_err() {
             self.reporter.counters().rejected();

@@ -4,6 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use watchkeeper_client::classify::{Next, Phase, Reason};
 
+/// A function that is called with each failure.
+pub(crate) type WatchErrorHook = Arc<dyn Fn(&WatchFailure) + Send + Sync>;
+
 /// A failed list or watch, and the recovery from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

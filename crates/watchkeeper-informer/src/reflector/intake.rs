@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use watchkeeper_client::{decode::Identity, list_watch::Item};
+use watchkeeper_client::{decode::Identity, list_watch::ReceivedItem};
 
 use super::quarantine::{QuarantineCause, Quarantined};
 
@@ -102,7 +102,7 @@ impl<K: 'static> Intake<K> {
         self.lookup.as_ref()?.lookup(identity)
     }
 
-    pub(crate) fn take(&self, item: Item<K>) -> Incoming<K> {
+    pub(crate) fn take(&self, item: ReceivedItem<K>) -> Incoming<K> {
         let identity = item.identity().clone();
         let content = item.bytes().cloned();
         let object = item

@@ -39,7 +39,6 @@ mod outage;
 mod quarantine;
 mod sink;
 
-pub(crate) use self::intake::Transform;
 pub use self::{
     driver::Reflector,
     failure::WatchFailure,
@@ -52,3 +51,4 @@ pub use self::{
     quarantine::{QuarantineCause, Quarantined},
     sink::{DeltaSink, ReceivedObject, Replacement, SinkClosed, WatchDelta},
 };
+pub(crate) use self::{failure::WatchErrorHook, intake::Transform};

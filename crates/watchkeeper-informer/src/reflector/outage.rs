@@ -45,7 +45,7 @@ struct Outage {
 
 /// The log level of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum FailureLogLevel {
     /// INFO: an interruption that is retried immediately.
     Info,
     /// WARN: the start of an outage.
@@ -65,29 +65,29 @@ pub(super) struct Recovery {
 
 impl OutageLog {
     /// Records a failure at `now` that is retried after `retry_in`, or immediately.
-    pub(super) fn failed(&mut self, now: Duration, retry_in: Option<Duration>) -> Report {
+    pub(super) fn failed(&mut self, now: Duration, retry_in: Option<Duration>) -> FailureLogLevel {
         let is_over = |outage: &mut Outage| {
             outage.recovered_at.is_some_and(|at| now.saturating_sub(at) > RELAPSE_WITHIN)
         };
         self.outage.take_if(is_over);
         let Some(outage) = &mut self.outage else {
             if retry_in.is_none() {
-                return Report::Info;
+                return FailureLogLevel::Info;
             }
             self.outage =
                 Some(Outage { since: now, failures: 1, error_at: None, is_open: true, recovered_at: None });
-            return Report::Warn;
+            return FailureLogLevel::Warn;
         };
         outage.failures = outage.failures.saturating_add(1);
         outage.recovered_at = None;
         let age = now.saturating_sub(outage.since);
         let is_due = outage.error_at.is_none_or(|at| now.saturating_sub(at) >= ERROR_EVERY);
         if age < ERROR_AFTER || !is_due {
-            return Report::Debug;
+            return FailureLogLevel::Debug;
         }
         outage.error_at = Some(now);
         outage.is_open = true;
-        Report::Error { age }
+        FailureLogLevel::Error { age }
     }
 
     /// Records at `now` that the API server responds. Returns the recovery to log, once for each outage that
@@ -100,7 +100,7 @@ impl OutageLog {
     }
 }
 
-impl Report {
+impl FailureLogLevel {
     /// Logs `failure` at the level of this report.
     pub(super) fn log(self, reflector: &str, failure: &WatchFailure) {
         let operation = match failure.phase {
@@ -144,20 +144,20 @@ fn seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Report::*, *};
+    use super::{FailureLogLevel::*, *};
 
     /// Something that happens at a second.
     enum At {
         /// A failure that is retried after a delay.
-        Failed(u64, Report),
+        Failed(u64, FailureLogLevel),
         /// A failure that is retried at once.
-        Interrupted(u64, Report),
+        Interrupted(u64, FailureLogLevel),
         /// A sign that the API works, and the seconds and failures to be logged.
         Recovered(u64, Option<(u64, u32)>),
     }
     use At::{Failed, Interrupted, Recovered};
 
-    fn still(age: u64) -> Report {
+    fn still(age: u64) -> FailureLogLevel {
         Error { age: Duration::from_secs(age) }
     }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_that_is_over_at_once_is_no_outage() {
+    fn an_interruption_that_ends_immediately_is_no_outage() {
         check(&[
             Interrupted(1, Info),
             Recovered(1, None),

@@ -4,7 +4,7 @@ use std::{fmt, iter::once_with, time::Duration};
 
 use crate::{
     CacheReader, Index, IndexError, IndexValues, Object, Store, StoreError,
-    controller::apply::{Cache, Process},
+    controller::apply::{Process, TrackedStore},
     delta_fifo::DeltaBatch,
     freshness::ProgressSender,
     handler::{AsyncEventHandler, EventHandler},
@@ -19,7 +19,7 @@ use crate::{
 /// handler is added with a snapshot of the cache under one. Therefore no handler misses an event or receives
 /// one twice. Index functions run before the guard is acquired, and handlers run in their own tasks.
 pub struct Distributor<K> {
-    cache: Cache<K>,
+    cache: TrackedStore<K>,
     processor: Processor<K>,
     progress: ProgressSender,
     unsynced: Mutex<Vec<usize>>,
@@ -34,7 +34,7 @@ impl<K: Object> Distributor<K> {
 
     pub(crate) fn with_order(parts: usize, resync_period: Duration, versions: VersionOrder) -> Self {
         let distributor = Self {
-            cache: Cache::new(Store::new(), parts, versions),
+            cache: TrackedStore::new(Store::new(), parts, versions),
             processor: Processor::new(resync_period),
             progress: ProgressSender::new(parts == 0),
             unsynced: Mutex::new((0..parts).collect()),

@@ -11,7 +11,7 @@ use tracing::debug;
 use super::Distributor;
 use crate::{
     CacheReader, Index, IndexError, IndexValues, Lister, Object, ResourceVersion, Snapshot,
-    controller::{Config, Controller, PartView},
+    controller::{Config, InformerController, PartView},
     handler::{AsyncEventHandler, EventHandler},
     processor::{HandlerOptions, Registration, Stopped},
     spawn::{Spawn, Spawner, Tasks},
@@ -104,7 +104,7 @@ pub(super) struct Inner<K: Object> {
     pub(super) parts: Vec<PartView<K>>,
     lister: Lister<K>,
     /// The controller, until the informer starts or stops.
-    unstarted: Mutex<Option<Controller<K>>>,
+    unstarted: Mutex<Option<InformerController<K>>>,
     pub(super) start: Start,
     stop: Arc<watch::Sender<bool>>,
     tasks: Tasks,
@@ -141,7 +141,7 @@ impl<K: Object> SharedIndexInformer<K> {
         let (parts, versions) = (config.sources.len(), config.reflector.versions);
         let distributor = Arc::new(Distributor::with_order(parts, config.resync_period, versions));
         let store = distributor.store().clone();
-        let controller = Controller::new(config, &store, Arc::clone(&distributor) as _);
+        let controller = InformerController::new(config, &store, Arc::clone(&distributor) as _);
         let start = Start::pending();
         let parts = controller.views().into_iter().map(|part| part.starting_with(&start)).collect();
         let inner = Inner {
@@ -355,7 +355,7 @@ impl<K: Object> Inner<K> {
 }
 
 /// Runs the task of the informer. Everything stops when the task ends, even if it was never polled.
-async fn run<K: Object>(ending: StopOnDrop<K>, controller: Controller<K>, spawner: Spawner) {
+async fn run<K: Object>(ending: StopOnDrop<K>, controller: InformerController<K>, spawner: Spawner) {
     let inner = &ending.0;
     let mut stop = inner.stop.subscribe();
     let stopped = async move {

@@ -10,7 +10,7 @@ use super::handle::SharedIndexInformer;
 use crate::{
     Object, ResourceVersion,
     reflector::Quarantined,
-    status::{CountersSnapshot, Monitor, Status},
+    status::{Monitor, ReflectorStats, Status},
 };
 
 /// The status of an informer, with waiting for changes.
@@ -76,7 +76,7 @@ pub struct InformerStats {
     pub handlers: usize,
     /// The lists, watches, events and failures of each source, by namespace. The key is `None` for a single
     /// source.
-    pub sources: BTreeMap<Option<Arc<str>>, CountersSnapshot>,
+    pub sources: BTreeMap<Option<Arc<str>>, ReflectorStats>,
 }
 
 /// Methods for status and counters.

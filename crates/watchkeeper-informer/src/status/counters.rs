@@ -9,9 +9,9 @@ use std::{
 use parking_lot::Mutex;
 use watchkeeper_client::list_watch::WatchEvent;
 
-/// The counters behind [`CountersSnapshot`].
+/// The counters behind [`ReflectorStats`].
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct ReflectorCounters {
     pub(super) lists: AtomicU64,
     pub(super) streaming_lists: AtomicU64,
     /// Behind a lock, because relists are rare. The set of labels is fixed.
@@ -26,10 +26,10 @@ pub(crate) struct Counters {
     pub(super) reused: AtomicU64,
     pub(super) rejected: AtomicU64,
     pub(super) failures: AtomicU64,
-    pub(super) steps_back: AtomicU64,
+    pub(super) older_versions: AtomicU64,
     pub(super) epochs: AtomicU64,
-    pub(super) streaming_given_up: AtomicU64,
-    pub(super) probes: AtomicU64,
+    pub(super) streaming_fallbacks: AtomicU64,
+    pub(super) history_checks: AtomicU64,
     pub(super) resyncs: AtomicU64,
     /// The time since the reflector was created in nanoseconds, plus one. Zero for never.
     last_received: AtomicU64,
@@ -51,7 +51,7 @@ impl Labelled {
 /// differ slightly in time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct CountersSnapshot {
+pub struct ReflectorStats {
     /// The number of lists that were started, paginated or streaming, including relists.
     pub lists: u64,
     /// The number of streaming lists that were started.
@@ -81,13 +81,13 @@ pub struct CountersSnapshot {
     /// The number of lists and watches that failed.
     pub failures: u64,
     /// The number of times that the server sent an older version than before. Each was rejected.
-    pub steps_back: u64,
+    pub older_versions: u64,
     /// The number of times that the server's history was found to have been replaced.
     pub epochs: u64,
     /// The number of times that the server was found not to support streaming lists.
-    pub streaming_given_up: u64,
-    /// The number of times that the server's history was verified.
-    pub probes: u64,
+    pub streaming_fallbacks: u64,
+    /// The number of verifications of the server's history.
+    pub history_checks: u64,
     /// The number of resyncs.
     pub resyncs: u64,
     /// The time since something was last received from the server, or `None` for never.
@@ -98,7 +98,7 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }
 
-impl Counters {
+impl ReflectorCounters {
     pub(crate) fn received(&self, now: Duration) {
         let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         self.last_received.store(nanos.saturating_add(1), Relaxed);
@@ -129,10 +129,10 @@ impl Counters {
         count(&self.resyncs);
     }
 
-    pub(super) fn snapshot(&self, now: Duration, quarantined: usize) -> CountersSnapshot {
+    pub(super) fn snapshot(&self, now: Duration, quarantined: usize) -> ReflectorStats {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let received = read(&self.last_received).checked_sub(1).map(Duration::from_nanos);
-        CountersSnapshot {
+        ReflectorStats {
             lists: read(&self.lists),
             streaming_lists: read(&self.streaming_lists),
             relists: self.relists.0.lock().clone(),
@@ -147,10 +147,10 @@ impl Counters {
             rejected: read(&self.rejected),
             quarantined: quarantined as u64,
             failures: read(&self.failures),
-            steps_back: read(&self.steps_back),
+            older_versions: read(&self.older_versions),
             epochs: read(&self.epochs),
-            streaming_given_up: read(&self.streaming_given_up),
-            probes: read(&self.probes),
+            streaming_fallbacks: read(&self.streaming_fallbacks),
+            history_checks: read(&self.history_checks),
             resyncs: read(&self.resyncs),
             last_event_age: received.map(|received| now.saturating_sub(received)),
         }

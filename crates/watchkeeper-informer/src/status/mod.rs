@@ -9,12 +9,12 @@ use std::{sync::Arc, time::Instant};
 use watchkeeper_client::classify::Reason;
 
 pub(crate) use self::reporter::Reporter;
-pub use self::{counters::CountersSnapshot, reporter::Monitor, wait::SyncError};
+pub use self::{counters::ReflectorStats, reporter::Monitor, wait::SyncError};
 
 /// The status of listing and watching a collection.
 ///
 /// It describes the connection to the server. A cache that was once [`Status::Synced`] keeps its contents in
-/// every status; `Stale` and the failures tell that it may be outdated.
+/// every status, but may be outdated in `Stale`, `Failing` and `Parked`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {

@@ -18,8 +18,8 @@ use watchkeeper_client::{classify::Reason, error::ApiReason};
 use watchkeeper_time::{Clock as _, TokioClock};
 
 use super::{
-    CountersSnapshot, Status,
-    counters::{Counters, count},
+    ReflectorStats, Status,
+    counters::{ReflectorCounters, count},
 };
 use crate::{
     reflector::{Quarantined, WatchFailure, machine::ReflectorEvent},
@@ -29,7 +29,7 @@ use crate::{
 #[derive(Debug, Default)]
 struct Shared {
     clock: TokioClock,
-    counters: Counters,
+    counters: ReflectorCounters,
     quarantine: Mutex<BTreeMap<Arc<str>, Quarantined>>,
     resource_version: Mutex<String>,
     /// Whether a complete list was ever passed to the sink.
@@ -62,7 +62,7 @@ impl Reporter {
         &self.shared.clock
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &ReflectorCounters {
         &self.shared.counters
     }
 
@@ -120,10 +120,10 @@ impl Reporter {
             ReflectorEvent::Released(key) => {
                 shared.quarantine.lock().remove(key);
             }
-            ReflectorEvent::VersionWentBack { .. } => count(&counters.steps_back),
+            ReflectorEvent::VersionWentBack { .. } => count(&counters.older_versions),
             ReflectorEvent::NewEpoch { .. } => count(&counters.epochs),
-            ReflectorEvent::StreamingFallback { .. } => count(&counters.streaming_given_up),
-            ReflectorEvent::HistoryChecked => count(&counters.probes),
+            ReflectorEvent::StreamingFallback { .. } => count(&counters.streaming_fallbacks),
+            ReflectorEvent::HistoryChecked => count(&counters.history_checks),
         }
     }
 
@@ -205,7 +205,7 @@ impl Monitor {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> CountersSnapshot {
+    pub fn counters(&self) -> ReflectorStats {
         let quarantined = self.shared.quarantine.lock().len();
         self.shared.counters.snapshot(self.shared.clock.now(), quarantined)
     }

@@ -171,7 +171,7 @@ impl<K: Object> Contents<K> {
 /// Methods that write. They neither run user code nor drop an object.
 impl<K: Object> Contents<K> {
     /// Rejects a resourceVersion older than that of the contents. If the contents have a version without an order, every
-    /// version is accepted, because nothing but its arrival tells that it is newer.
+    /// version is accepted, because only the order of arrival shows that it is newer.
     pub(super) fn check_version(&self, offered: Option<&ResourceVersion>) -> Result<(), StoreError> {
         let (Some(held), Some(offered)) = (&self.resource_version, offered) else { return Ok(()) };
         if !held.is_ordered() || offered >= held {

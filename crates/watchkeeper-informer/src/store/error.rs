@@ -12,7 +12,7 @@ pub enum StoreError {
     /// The resourceVersion of the write is older than that of the store.
     #[error(
         "write at resourceVersion {offered}: the store is at {held} and does not go back; list again, or replace the \
-         contents in a new epoch if the server's history was rewound"
+         contents in a new epoch if the server's history was replaced"
     )]
     Backwards {
         /// The resourceVersion of the store.

@@ -23,7 +23,7 @@ use std::{fmt, sync::Arc};
 pub use self::{
     error::{IndexError, StoreError},
     index::{EachOf, Index, IndexFailure, IndexHealth, IndexValues},
-    op::{Applied, Replaced, StoreOp, StoreOpResult},
+    op::{ApplyResult, ReplaceResult, StoreOp, StoreOpResult},
     snapshot::Snapshot,
 };
 use self::{
@@ -82,16 +82,14 @@ const NAMESPACES: usize = 0;
 /// ```
 #[doc(alias = "NewStore")]
 #[doc(alias = "ThreadSafeStore")]
+#[doc(alias = "Indexer")]
+#[doc(alias = "NewIndexer")]
 pub struct Store<K> {
     shared: Arc<Shared<K>>,
 }
 
 /// Operations with the index values of their objects, ready to be applied without running user code.
 pub(crate) struct PreparedOps<K>(Batch<K>);
-
-/// [`Store`] under client-go's name for a store with indexes.
-#[doc(alias = "NewIndexer")]
-pub type Indexer<K> = Store<K>;
 
 /// Methods that read.
 impl<K: Object> Store<K> {
@@ -194,7 +192,7 @@ impl<K: Object> Store<K> {
         &self,
         ops: impl IntoIterator<Item = StoreOp<K>>,
         resource_version: Option<&ResourceVersion>,
-    ) -> Result<Applied<K>, StoreError> {
+    ) -> Result<ApplyResult<K>, StoreError> {
         self.shared.apply(OpBatch::new(ops), resource_version)
     }
 
@@ -212,7 +210,7 @@ impl<K: Object> Store<K> {
         ops: PreparedOps<K>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
-    ) -> Result<Result<Applied<K>, StoreError>, PreparedOps<K>> {
+    ) -> Result<Result<ApplyResult<K>, StoreError>, PreparedOps<K>> {
         self.shared.apply_indexed(ops.0, resource_version, is_new_epoch).map_err(PreparedOps)
     }
 
@@ -234,7 +232,7 @@ impl<K: Object> Store<K> {
         &self,
         objects: impl IntoIterator<Item = Arc<K>>,
         resource_version: Option<&ResourceVersion>,
-    ) -> Result<Replaced<K>, StoreError> {
+    ) -> Result<ReplaceResult<K>, StoreError> {
         self.shared.replace(puts(objects)?, resource_version, false)
     }
 
@@ -248,7 +246,7 @@ impl<K: Object> Store<K> {
         &self,
         objects: impl IntoIterator<Item = Arc<K>>,
         resource_version: Option<&ResourceVersion>,
-    ) -> Result<Replaced<K>, StoreError> {
+    ) -> Result<ReplaceResult<K>, StoreError> {
         self.shared.replace(puts(objects)?, resource_version, true)
     }
 

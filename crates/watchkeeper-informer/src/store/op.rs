@@ -80,7 +80,7 @@ impl<K> fmt::Debug for StoreOpResult<K> {
 /// The result of [`Store::apply`](super::Store::apply).
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Applied<K> {
+pub struct ApplyResult<K> {
     /// The result of each operation, in the order of the operations.
     pub results: Vec<StoreOpResult<K>>,
     /// The resourceVersion of the store after the operations.
@@ -89,7 +89,7 @@ pub struct Applied<K> {
 
 /// The result of [`Store::replace`](super::Store::replace).
 #[non_exhaustive]
-pub struct Replaced<K> {
+pub struct ReplaceResult<K> {
     /// The result for each object in the order of the list: [`StoreOpResult::Added`] or [`StoreOpResult::Updated`].
     pub results: Vec<StoreOpResult<K>>,
     /// The objects that were removed because the list does not contain them, in unspecified order.
@@ -98,9 +98,9 @@ pub struct Replaced<K> {
     pub resource_version: Option<ResourceVersion>,
 }
 
-impl<K> fmt::Debug for Replaced<K> {
+impl<K> fmt::Debug for ReplaceResult<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replaced")
+        f.debug_struct("ReplaceResult")
             .field("results", &self.results)
             .field("deleted", &self.deleted.len())
             .field("resource_version", &self.resource_version)

@@ -7,7 +7,7 @@ use super::{
     error::{IndexError, StoreError},
     index::IndexFunction,
     index_table::SlotSet,
-    op::{Applied, IndexedOp, OpBatch, Replaced, StoreOp},
+    op::{ApplyResult, IndexedOp, OpBatch, ReplaceResult, StoreOp},
     snapshot::Snapshot,
 };
 use crate::{
@@ -92,7 +92,7 @@ impl<K: Object> Shared<K> {
         &self,
         mut batch: Batch<K>,
         resource_version: Option<&ResourceVersion>,
-    ) -> Result<Applied<K>, StoreError> {
+    ) -> Result<ApplyResult<K>, StoreError> {
         let guard = self.lock_indexed(&mut batch);
         self.apply_locked(guard, batch, resource_version, false)
     }
@@ -104,7 +104,7 @@ impl<K: Object> Shared<K> {
         batch: Batch<K>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
-    ) -> Result<Result<Applied<K>, StoreError>, Batch<K>> {
+    ) -> Result<Result<ApplyResult<K>, StoreError>, Batch<K>> {
         let guard = self.write_lock.lock();
         if !batch.is_indexed_by(&self.contents.read().functions) {
             return Err(batch);
@@ -118,7 +118,7 @@ impl<K: Object> Shared<K> {
         batch: Batch<K>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
-    ) -> Result<Applied<K>, StoreError> {
+    ) -> Result<ApplyResult<K>, StoreError> {
         let size = batch.ops.len();
         let check = |contents: &Contents<K>| check_version(contents, resource_version, is_new_epoch);
         self.write_locked(guard, batch, size, check, |contents, ops| {
@@ -127,7 +127,7 @@ impl<K: Object> Shared<K> {
             }
             let results = ops.into_iter().map(|op| contents.apply(op)).collect();
             contents.advance_to(resource_version);
-            Applied { results, resource_version: contents.resource_version.clone() }
+            ApplyResult { results, resource_version: contents.resource_version.clone() }
         })
     }
 
@@ -160,7 +160,7 @@ impl<K: Object> Shared<K> {
         mut batch: Batch<K>,
         resource_version: Option<&ResourceVersion>,
         is_new_epoch: bool,
-    ) -> Result<Replaced<K>, StoreError> {
+    ) -> Result<ReplaceResult<K>, StoreError> {
         // Removals count too. Their number is known only at the end, and is at most that of the stored objects.
         let size = batch.ops.len().max(self.len());
         let check = |contents: &Contents<K>| check_version(contents, resource_version, is_new_epoch);
@@ -171,7 +171,7 @@ impl<K: Object> Shared<K> {
             }
             let (results, deleted) = contents.replace(ops);
             contents.advance_to(resource_version);
-            Replaced { results, deleted, resource_version: contents.resource_version.clone() }
+            ReplaceResult { results, deleted, resource_version: contents.resource_version.clone() }
         })
     }
 

@@ -33,7 +33,7 @@ fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMa
         CacheUpdate::Set(object) => format!("set {}", label(&object)),
         CacheUpdate::Remove => "remove".to_owned(),
     };
-    let told = notifications.iter().map(|Notification { event, audience }| {
+    let received = notifications.iter().map(|Notification { event, audience }| {
         let whom = match audience {
             Audience::All => "all",
             Audience::Resyncing => "due",
@@ -41,7 +41,7 @@ fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMa
         };
         format!("; {whom}: {}", describe(event))
     });
-    change + &told.collect::<String>()
+    change + &received.collect::<String>()
 }
 
 /// Differences from client-go's table: a version that is already cached changes nothing and goes to handlers
@@ -102,12 +102,12 @@ fn objects_without_a_version_or_a_uid_are_taken_to_have_changed() {
 }
 
 /// The events that a handler received, as text.
-type Told = Arc<Mutex<Vec<String>>>;
+type Received = Arc<Mutex<Vec<String>>>;
 
-fn recorder() -> (Told, impl EventHandler<ConfigMap>) {
-    let told = Told::default();
-    let record = Arc::clone(&told);
-    (told, move |event: &Event<ConfigMap>| record.lock().push(describe(event)))
+fn recorder() -> (Received, impl EventHandler<ConfigMap>) {
+    let received = Received::default();
+    let record = Arc::clone(&received);
+    (received, move |event: &Event<ConfigMap>| record.lock().push(describe(event)))
 }
 
 /// Passes objects of even versions.
@@ -146,31 +146,31 @@ fn a_filter_turns_a_crossing_into_an_addition_or_a_deletion() {
         (deleted(1, 3), None),
     ];
     for (event, expected) in table {
-        let (told, handler) = recorder();
+        let (received, handler) = recorder();
         FilteringHandler::new(is_even, handler).handle(&event);
-        assert_eq!(told.lock().first().map(String::as_str), expected, "{}", describe(&event));
+        assert_eq!(received.lock().first().map(String::as_str), expected, "{}", describe(&event));
     }
 }
 
 /// The handler knows the state that matched, and receives the deletion of that state, whatever the final
 /// state is.
 #[test]
-fn a_filter_lets_the_deletion_through_of_what_it_let_through_before() {
-    let (told, handler) = recorder();
+fn a_filter_passes_the_deletion_of_an_object_that_matched_before() {
+    let (received, handler) = recorder();
     let filtering = FilteringHandler::new(is_even, handler);
     filtering.handle(&deleted(2, 3));
     filtering.handle(&deleted(1, 4));
-    assert_eq!(*told.lock(), ["deleted a@3 after a@2"]);
+    assert_eq!(*received.lock(), ["deleted a@3 after a@2"]);
 }
 
 #[test]
 fn functions_are_called_for_their_kind_of_event_and_others_passed_over() {
-    let told = Told::default();
-    let note = |told: &Told| {
-        let told = Arc::clone(told);
-        move |what: String| told.lock().push(what)
+    let received = Received::default();
+    let note = |received: &Received| {
+        let received = Arc::clone(received);
+        move |what: String| received.lock().push(what)
     };
-    let (add, update_, delete) = (note(&told), note(&told), note(&told));
+    let (add, update_, delete) = (note(&received), note(&received), note(&received));
     let handler = HandlerFuncs::<ConfigMap>::new()
         .on_add(move |object, is_initial| add(format!("add {} {is_initial}", label(object))))
         .on_update(move |old, new| update_(format!("update {} {}", label(old), label(new))))
@@ -185,7 +185,7 @@ fn functions_are_called_for_their_kind_of_event_and_others_passed_over() {
         handler.handle(event);
         HandlerFuncs::new().handle(event);
     }
-    assert_eq!(*told.lock(), ["add a@1 true", "update a@1 a@2", "update a@2 a@2", "delete a@3"]);
+    assert_eq!(*received.lock(), ["add a@1 true", "update a@1 a@2", "update a@2 a@2", "delete a@3"]);
 }
 
 /// A tombstone is no other type that a handler may forget to expect.
@@ -202,7 +202,7 @@ fn case_47_a_deletion_of_unknown_final_state_has_an_object_like_any_other() {
 }
 
 #[test]
-fn events_show_their_kind_and_not_what_is_in_the_objects() {
+fn debug_of_an_event_shows_its_kind_and_no_object_data() {
     let mut secret = ConfigMap::clone(&object("a", 1));
     secret.data = Some([("token".to_owned(), "hunter2".to_owned())].into());
     let secret = Arc::new(secret);

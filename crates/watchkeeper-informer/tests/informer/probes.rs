@@ -33,11 +33,11 @@ fn status(code: u16, reason: &str, message: &str) -> Reply {
 
 #[tokio::test]
 async fn p1_a_watch_refused_with_http_410_is_listed_again() {
-    let server = server(|asked| match asked {
-        Asked::List { number: 1, .. } => list(10, &[object("a", 5)]),
-        Asked::List { .. } => list(20, &[object("a", 15), object("b", 16)]),
-        Asked::Watch { from, .. } if from.as_deref() == Some("10") => status(410, "Expired", "too old"),
-        Asked::Watch { .. } => watch(&[("ADDED", object("c", 21))]),
+    let server = server(|request| match request {
+        TestRequest::List { number: 1, .. } => list(10, &[object("a", 5)]),
+        TestRequest::List { .. } => list(20, &[object("a", 15), object("b", 16)]),
+        TestRequest::Watch { from, .. } if from.as_deref() == Some("10") => status(410, "Expired", "too old"),
+        TestRequest::Watch { .. } => watch(&[("ADDED", object("c", 21))]),
     })
     .await;
     let informer = informer(&server);
@@ -47,14 +47,14 @@ async fn p1_a_watch_refused_with_http_410_is_listed_again() {
 
 #[tokio::test]
 async fn p2_a_version_too_large_is_listed_from_scratch() {
-    let server = server(|asked| match asked {
-        Asked::List { number: 1, .. } => list(10, &[object("a", 5)]),
-        Asked::List { from: None, .. } => list(12, &[object("a", 11)]),
-        Asked::List { .. } => status(504, "Timeout", "Too large resource version: 10, current: 7"),
-        Asked::Watch { number: 1, .. } => {
+    let server = server(|request| match request {
+        TestRequest::List { number: 1, .. } => list(10, &[object("a", 5)]),
+        TestRequest::List { from: None, .. } => list(12, &[object("a", 11)]),
+        TestRequest::List { .. } => status(504, "Timeout", "Too large resource version: 10, current: 7"),
+        TestRequest::Watch { number: 1, .. } => {
             status(504, "Timeout", "Too large resource version: 10, current: 7")
         }
-        Asked::Watch { .. } => watch(&[]),
+        TestRequest::Watch { .. } => watch(&[]),
     })
     .await;
     let informer = informer(&server);
@@ -67,9 +67,9 @@ async fn p3_an_undecodable_event_is_not_skipped_in_silence_and_its_object_comes_
     let mended = Gate::new();
     let gate = mended.clone();
     let event = |kind: &str, object: &str| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
-    let server = server(move |asked| match asked {
-        Asked::List { .. } => list(10, &[object("a", 5)]),
-        Asked::Watch { .. } => Reply::chunked(200, &[("content-type", "application/json")])
+    let server = server(move |request| match request {
+        TestRequest::List { .. } => list(10, &[object("a", 5)]),
+        TestRequest::Watch { .. } => Reply::chunked(200, &[("content-type", "application/json")])
             .chunk(event("MODIFIED", &undecodable("a", 11)) + &event("ADDED", &object("b", 12)))
             .wait_for(&gate)
             .chunk(event("MODIFIED", &object("a", 13)))
@@ -93,15 +93,15 @@ async fn p3_an_undecodable_event_is_not_skipped_in_silence_and_its_object_comes_
 async fn p3_in_strict_mode_an_undecodable_event_fails_the_watch_until_it_can_be_had() {
     let is_mended = Arc::new(AtomicBool::new(false));
     let mended = Arc::clone(&is_mended);
-    let server = server(move |asked| {
+    let server = server(move |request| {
         let is_mended = mended.load(Ordering::SeqCst);
-        match asked {
-            Asked::List { number: 1, .. } => list(10, &[object("a", 5)]),
-            Asked::List { .. } if is_mended => list(20, &[object("a", 20)]),
-            Asked::List { .. } => list(12, &[undecodable("a", 11)]),
-            Asked::Watch { from, .. } if is_mended && from.as_deref() == Some("20") => watch(&[]),
-            Asked::Watch { .. } if is_mended => watch(&[("MODIFIED", object("a", 20))]),
-            Asked::Watch { .. } => watch(&[("MODIFIED", undecodable("a", 11))]),
+        match request {
+            TestRequest::List { number: 1, .. } => list(10, &[object("a", 5)]),
+            TestRequest::List { .. } if is_mended => list(20, &[object("a", 20)]),
+            TestRequest::List { .. } => list(12, &[undecodable("a", 11)]),
+            TestRequest::Watch { from, .. } if is_mended && from.as_deref() == Some("20") => watch(&[]),
+            TestRequest::Watch { .. } if is_mended => watch(&[("MODIFIED", object("a", 20))]),
+            TestRequest::Watch { .. } => watch(&[("MODIFIED", undecodable("a", 11))]),
         }
     })
     .await;
@@ -121,13 +121,13 @@ async fn p3_in_strict_mode_an_undecodable_event_fails_the_watch_until_it_can_be_
 
 #[tokio::test]
 async fn p4_an_older_version_after_a_newer_one_is_refused_and_listed_again() {
-    let server = server(|asked| match asked {
-        Asked::List { number: 1, .. } => list(10, &[object("a", 5)]),
-        Asked::List { .. } => list(21, &[object("a", 20)]),
-        Asked::Watch { number: 1, .. } => {
+    let server = server(|request| match request {
+        TestRequest::List { number: 1, .. } => list(10, &[object("a", 5)]),
+        TestRequest::List { .. } => list(21, &[object("a", 20)]),
+        TestRequest::Watch { number: 1, .. } => {
             watch(&[("MODIFIED", object("a", 20)), ("MODIFIED", object("a", 7))])
         }
-        Asked::Watch { .. } => watch(&[]),
+        TestRequest::Watch { .. } => watch(&[]),
     })
     .await;
     let informer = informer(&server);
@@ -139,16 +139,16 @@ async fn p4_an_older_version_after_a_newer_one_is_refused_and_listed_again() {
     };
     let registration = informer.add_handler(handler).expect("it runs");
     assert_eq!(held_at(&informer, 21).await, ["a@20"]);
-    assert_eq!(informer.monitors()[0].1.counters().steps_back, 1);
+    assert_eq!(informer.monitors()[0].1.counters().older_versions, 1);
     registration.synced().await.unwrap();
     assert!(!seen.lock().expect("no panic").contains(&"7".to_owned()), "{seen:?}");
 }
 
 #[tokio::test]
 async fn p5_one_bad_object_of_a_list_does_not_keep_the_others_out() {
-    let server = server(|asked| match asked {
-        Asked::List { .. } => list(10, &[undecodable("a", 5), object("b", 6)]),
-        Asked::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
+    let server = server(|request| match request {
+        TestRequest::List { .. } => list(10, &[undecodable("a", 5), object("b", 6)]),
+        TestRequest::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
     })
     .await;
     let informer = informer(&server);
@@ -159,11 +159,11 @@ async fn p5_one_bad_object_of_a_list_does_not_keep_the_others_out() {
 
 #[tokio::test]
 async fn p6_a_second_page_that_is_always_too_old_leads_to_one_whole_list() {
-    let server = server(|asked| match asked {
-        Asked::List { page: Some(_), .. } => status(410, "Expired", "the continue token is too old"),
-        Asked::List { limit: Some(_), .. } => page(10, "more", &[object("a", 5)]),
-        Asked::List { .. } => list(10, &[object("a", 5), object("b", 6)]),
-        Asked::Watch { .. } => watch(&[]),
+    let server = server(|request| match request {
+        TestRequest::List { page: Some(_), .. } => status(410, "Expired", "the continue token is too old"),
+        TestRequest::List { limit: Some(_), .. } => page(10, "more", &[object("a", 5)]),
+        TestRequest::List { .. } => list(10, &[object("a", 5), object("b", 6)]),
+        TestRequest::Watch { .. } => watch(&[]),
     })
     .await;
     let informer = started(
@@ -189,15 +189,15 @@ async fn p9_a_namespace_that_is_a_path_is_never_sent() {
 }
 
 #[tokio::test]
-async fn p10_a_redirect_is_not_followed_and_the_right_server_is_used_once_it_answers() {
+async fn p10_a_redirect_is_not_followed_and_the_right_server_is_used_once_it_responds() {
     let elsewhere = ScriptedServer::handler(|_| Reply::json(200, "{}")).await;
     let url = elsewhere.url();
     let is_back = Arc::new(AtomicBool::new(false));
     let back = Arc::clone(&is_back);
-    let server = server(move |asked| match asked {
+    let server = server(move |request| match request {
         _ if !back.load(Ordering::SeqCst) => Reply::whole(302, &[("location", url.as_str())], ""),
-        Asked::List { .. } => list(10, &[object("a", 5)]),
-        Asked::Watch { .. } => watch(&[]),
+        TestRequest::List { .. } => list(10, &[object("a", 5)]),
+        TestRequest::Watch { .. } => watch(&[]),
     })
     .await;
     let informer = informer(&server);
@@ -209,11 +209,11 @@ async fn p10_a_redirect_is_not_followed_and_the_right_server_is_used_once_it_ans
 }
 
 #[tokio::test]
-async fn p11_a_busy_server_is_left_alone_for_as_long_as_it_asks_and_costs_no_list() {
-    let server = server(|asked| match asked {
-        Asked::List { .. } => list(10, &[object("a", 5)]),
-        Asked::Watch { number: 1, .. } => Reply::whole(429, &[("retry-after", "1")], "slow down"),
-        Asked::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
+async fn p11_retry_after_of_a_busy_server_is_respected_without_a_list() {
+    let server = server(|request| match request {
+        TestRequest::List { .. } => list(10, &[object("a", 5)]),
+        TestRequest::Watch { number: 1, .. } => Reply::whole(429, &[("retry-after", "1")], "slow down"),
+        TestRequest::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
     })
     .await;
     let informer = informer(&server);

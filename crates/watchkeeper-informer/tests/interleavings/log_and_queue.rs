@@ -49,7 +49,7 @@ struct View {
 }
 
 impl View {
-    fn hear(&mut self, event: &Event<ConfigMap>) {
+    fn receive(&mut self, event: &Event<ConfigMap>) {
         assert!(!self.is_over, "called after it was removed");
         self.events += 1;
         let key = key(event.object());
@@ -92,9 +92,9 @@ impl Informer {
 
     fn add(&self, options: HandlerOptions) -> Option<(Registration<ConfigMap>, Views)> {
         let view = Views::default();
-        let told = Arc::clone(&view);
+        let received = Arc::clone(&view);
         let handler = move |event: &Event<ConfigMap>| {
-            told.lock().unwrap().hear(event);
+            received.lock().unwrap().receive(event);
             thread::yield_now();
         };
         let mut guard = self.processor.lock();
@@ -143,7 +143,7 @@ fn lag(events: u64) -> HandlerOptions {
 }
 
 #[test]
-fn every_handler_ends_up_knowing_what_the_cache_holds_however_far_it_lagged() {
+fn every_handler_converges_to_the_cache_however_far_it_lagged() {
     crate::explore(SCHEDULES, || {
         let informer = Informer::new();
         let runner = informer.run();
@@ -166,7 +166,7 @@ fn every_handler_ends_up_knowing_what_the_cache_holds_however_far_it_lagged() {
 }
 
 #[test]
-fn a_late_handler_hears_everything_exactly_once() {
+fn a_late_handler_receives_every_event_exactly_once() {
     crate::explore(SCHEDULES, || {
         let informer = Informer::new();
         let runner = informer.run();
@@ -314,7 +314,7 @@ fn consumer(fifo: &DeltaFifo<ConfigMap>, cache: &Cache, gives_back: bool) -> Joi
 }
 
 #[test]
-fn the_cache_behind_a_queue_is_what_the_last_list_and_the_changes_after_it_say() {
+fn the_cache_behind_a_queue_equals_the_last_list_and_the_changes_after_it() {
     crate::explore(SCHEDULES, || {
         let cache = Cache::default();
         let fifo = DeltaFifo::new(cache.clone(), FifoOptions::new().max_queued_deltas(1));
@@ -423,9 +423,9 @@ impl Joined {
 
     fn add(&self, options: HandlerOptions) -> Option<(Registration<ConfigMap>, Views)> {
         let view = Views::default();
-        let (told, cache) = (Arc::clone(&view), self.distributor.reader());
+        let (received, cache) = (Arc::clone(&view), self.distributor.reader());
         let handler = move |event: &Event<ConfigMap>| {
-            told.lock().unwrap().hear(event);
+            received.lock().unwrap().receive(event);
             let object = event.object();
             if let Some(stored) = cache.get(key(object))
                 && stored.metadata.uid == object.metadata.uid
@@ -489,7 +489,7 @@ impl Joined {
         }
         let (view, cache) = (view.lock().unwrap(), self.distributor.reader());
         assert_eq!(view.objects.len(), cache.len());
-        assert!(view.objects.iter().all(|(key, heard)| Arc::ptr_eq(&cache.get(key).unwrap(), heard)));
+        assert!(view.objects.iter().all(|(key, delivered)| Arc::ptr_eq(&cache.get(key).unwrap(), delivered)));
     }
 }
 

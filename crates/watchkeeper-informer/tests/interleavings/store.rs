@@ -63,7 +63,7 @@ fn a_reader_sees_a_batch_whole_with_its_version() {
 /// A borrowed object stays unchanged under writes and drops of other snapshots, and is freed with its last
 /// reader.
 #[test]
-fn a_look_is_not_changed_by_writers_and_what_was_looked_at_is_freed() {
+fn a_snapshot_is_not_changed_by_writers_and_its_objects_are_freed() {
     crate::explore(SCHEDULES, || {
         let store = Store::new();
         store.add_index("tags", tags).unwrap();

@@ -18,7 +18,7 @@ use watchkeeper_test_support::{Gate, Reply, ScriptedServer};
 
 /// A request to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum TestRequest {
     /// A list, and which in order, counted from 1: as of any version from this one on, and the token of a
     /// page.
     List { number: usize, from: Option<String>, page: Option<String>, limit: Option<String> },
@@ -27,7 +27,7 @@ pub(crate) enum Asked {
 }
 
 /// A server that answers with what `answer` says.
-pub(crate) async fn server(answer: impl Fn(Asked) -> Reply + Send + Sync + 'static) -> ScriptedServer {
+pub(crate) async fn server(answer: impl Fn(TestRequest) -> Reply + Send + Sync + 'static) -> ScriptedServer {
     let (lists, watches) = (AtomicUsize::new(0), AtomicUsize::new(0));
     ScriptedServer::handler(move |request| {
         let query = request.target().split_once('?').map_or("", |(_, query)| query).to_owned();
@@ -38,9 +38,9 @@ pub(crate) async fn server(answer: impl Fn(Asked) -> Reply + Send + Sync + 'stat
         let next = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::SeqCst) + 1;
         let from = value("resourceVersion");
         answer(if value("watch").is_some() {
-            Asked::Watch { number: next(&watches), from }
+            TestRequest::Watch { number: next(&watches), from }
         } else {
-            Asked::List { number: next(&lists), from, page: value("continue"), limit: value("limit") }
+            TestRequest::List { number: next(&lists), from, page: value("continue"), limit: value("limit") }
         })
     })
     .await

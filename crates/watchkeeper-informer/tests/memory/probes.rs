@@ -24,13 +24,13 @@ async fn p7_a_gib_of_watch_without_a_newline_costs_little_and_the_watch_is_resum
     ) {
         return;
     }
-    let server = server(|asked| match asked {
-        Asked::List { .. } => list(10, &[object("a", 5)]),
-        Asked::Watch { number: 1, .. } => {
+    let server = server(|request| match request {
+        TestRequest::List { .. } => list(10, &[object("a", 5)]),
+        TestRequest::Watch { number: 1, .. } => {
             let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
             Reply::chunked(200, &[]).repeat(chunk, 1 << 14)
         }
-        Asked::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
+        TestRequest::Watch { .. } => watch(&[("MODIFIED", object("a", 11))]),
     })
     .await;
     let informer = informer(&server);
@@ -42,16 +42,17 @@ async fn p7_a_gib_of_watch_without_a_newline_costs_little_and_the_watch_is_resum
 }
 
 #[tokio::test]
-async fn p8_a_gib_of_list_in_a_mb_of_gzip_costs_little_and_the_list_is_asked_for_again() {
-    if !crate::is_own_process(
-        "probes::p8_a_gib_of_list_in_a_mb_of_gzip_costs_little_and_the_list_is_asked_for_again",
-    ) {
+async fn p8_a_gib_of_list_in_a_mb_of_gzip_costs_little_and_the_list_is_retried() {
+    if !crate::is_own_process("probes::p8_a_gib_of_list_in_a_mb_of_gzip_costs_little_and_the_list_is_retried")
+    {
         return;
     }
-    let server = server(|asked| match asked {
-        Asked::List { number: 1, .. } => Reply::whole(200, &[("content-encoding", "gzip")], gzip_bomb()),
-        Asked::List { .. } => list(10, &[object("a", 5)]),
-        Asked::Watch { .. } => watch(&[]),
+    let server = server(|request| match request {
+        TestRequest::List { number: 1, .. } => {
+            Reply::whole(200, &[("content-encoding", "gzip")], gzip_bomb())
+        }
+        TestRequest::List { .. } => list(10, &[object("a", 5)]),
+        TestRequest::Watch { .. } => watch(&[]),
     })
     .await;
     let informer = informer(&server);

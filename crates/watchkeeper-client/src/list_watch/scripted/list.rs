@@ -8,7 +8,7 @@ use super::{Fault, identity_of};
 use crate::{
     decode::{DecodeError, Identity},
     error::TransportKind,
-    list_watch::{Item, ListPart, PageEnd},
+    list_watch::{ListPart, PageEnd, ReceivedItem},
 };
 
 /// The response to one list request, step by step.
@@ -57,13 +57,13 @@ impl<K> ListScript<K> {
         K: Resource,
     {
         let object = object.into();
-        self.step(Step::Part(ListPart::Item(Item::decoded(identity_of(&*object), object))))
+        self.step(Step::Part(ListPart::Item(ReceivedItem::decoded(identity_of(&*object), object))))
     }
 
     /// Adds an object that cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
         let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
-        self.step(Step::Part(ListPart::Item(Item::broken(identity, fault))))
+        self.step(Step::Part(ListPart::Item(ReceivedItem::broken(identity, fault))))
     }
 
     /// Adds a pause.

@@ -14,7 +14,7 @@ use crate::{
     Error,
     decode::Identity,
     error::TransportKind,
-    rest::{AbsolutePath, RequestInfo, Target, Verb, retry_after_of_status},
+    rest::{AbsolutePath, RequestInfo, RequestTarget, Verb, retry_after_of_status},
 };
 
 /// The failure of a scripted request.
@@ -28,7 +28,7 @@ enum Fault {
 impl Fault {
     fn into_error(self, verb: Verb) -> Error {
         let path = AbsolutePath::new("/scripted").unwrap_or_default();
-        let request = Box::new(RequestInfo::new(verb, Target::Path(path)));
+        let request = Box::new(RequestInfo::new(verb, RequestTarget::Path(path)));
         match self {
             Self::Status(status) => {
                 Error::Api { request, retry_after: retry_after_of_status(&status), status }

@@ -9,7 +9,7 @@ use super::{Fault, identity_of};
 use crate::{
     decode::{DecodeError, Identity},
     error::TransportKind,
-    list_watch::{Bookmark, Item, WatchEvent},
+    list_watch::{Bookmark, ReceivedItem, WatchEvent},
 };
 
 /// The events of one watch, step by step, after which the server closes the watch regularly.
@@ -77,7 +77,7 @@ impl<K> WatchScript<K> {
     /// Adds a MODIFIED event whose object cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
         let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
-        self.step(Step::Event(WatchEvent::Modified(Item::broken(identity, fault))))
+        self.step(Step::Event(WatchEvent::Modified(ReceivedItem::broken(identity, fault))))
     }
 
     /// Adds a BOOKMARK event.
@@ -164,7 +164,7 @@ impl<K> WatchHandle<K> {
     }
 }
 
-fn item<K: Resource>(object: impl Into<Arc<K>>) -> Item<K> {
+fn item<K: Resource>(object: impl Into<Arc<K>>) -> ReceivedItem<K> {
     let object = object.into();
-    Item::decoded(identity_of(&*object), object)
+    ReceivedItem::decoded(identity_of(&*object), object)
 }

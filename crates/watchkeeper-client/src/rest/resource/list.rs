@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use super::ResourceClient;
 use crate::{
     Error,
-    rest::{RequestInfo, Target, Verb},
+    rest::{RequestInfo, RequestTarget, Verb},
 };
 
-/// How many objects a page has where the caller does not say, as in client-go.
+/// The default number of objects in a page, as in client-go.
 const PAGE_OBJECTS: u32 = 500;
 
-/// A page of a list. kube's own list type is filled through a buffer of everything in it; this one is not.
+/// A page of a list. Unlike kube's list type, this type decodes without buffering the whole document.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "K: DeserializeOwned"))]
 pub(super) struct Page<K> {
@@ -28,7 +28,7 @@ pub(super) struct Page<K> {
     items: Vec<K>,
 }
 
-/// A Go server writes a list it never appended to as `null`.
+/// Decodes a list, or `null`, which Go servers send for an empty list.
 fn null_as_empty<'de, D: Deserializer<'de>, K: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Vec<K>, D::Error> {
@@ -103,7 +103,7 @@ impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
     fn broken(&self, broken: &'static str) -> Error {
         match self.path() {
             Ok(path) => {
-                let request = Box::new(RequestInfo::new(Verb::List, Target::Resource(path)));
+                let request = Box::new(RequestInfo::new(Verb::List, RequestTarget::Resource(path)));
                 Error::Protocol { request, broken }
             }
             Err(reason) => reason.into(),

@@ -20,7 +20,7 @@ pub use kube_api::ToResourceClient;
 pub use scope::{KnownScope, KnownType};
 pub use verbs::Deletion;
 
-use super::{InvalidRequest, Request, RequestBuilder, ResourcePath, RestClient, Verb};
+use super::{ApiRequest, InvalidRequest, RequestBuilder, ResourcePath, RestClient, Verb};
 use crate::{Client, Error};
 
 /// The verbs of one resource type: cluster-wide, in all namespaces, or in one.
@@ -151,8 +151,8 @@ impl<K: Resource> ResourceClient<K> {
     }
 
     /// Returns the request of a list, for callers that read the response themselves.
-    pub fn list_request(&self, params: &ListParams) -> Result<Request, InvalidRequest> {
-        Request::list(self.path()?, params).map(Self::in_form)
+    pub fn list_request(&self, params: &ListParams) -> Result<ApiRequest, InvalidRequest> {
+        ApiRequest::list(self.path()?, params).map(Self::in_form)
     }
 
     /// Returns the request of a watch, for callers that read the response themselves.
@@ -160,8 +160,8 @@ impl<K: Resource> ResourceClient<K> {
         &self,
         params: &WatchParams,
         resource_version: &str,
-    ) -> Result<Request, InvalidRequest> {
-        Request::watch(self.path()?, params, resource_version).map(Self::in_form)
+    ) -> Result<ApiRequest, InvalidRequest> {
+        ApiRequest::watch(self.path()?, params, resource_version).map(Self::in_form)
     }
 
     /// Returns the path of an object known only by its name.
@@ -197,12 +197,16 @@ impl<K: Resource> ResourceClient<K> {
         Ok(self.collection_of(object)?.named(name)?)
     }
 
-    fn in_form(request: Request) -> Request {
+    fn in_form(request: ApiRequest) -> ApiRequest {
         if K::metadata_api() { request.metadata_only() } else { request }
     }
 
     /// Returns the request to send, or an error that names what was tried.
-    fn sending(&self, verb: Verb, request: Result<Request, InvalidRequest>) -> Result<RequestBuilder, Error> {
+    fn sending(
+        &self,
+        verb: Verb,
+        request: Result<ApiRequest, InvalidRequest>,
+    ) -> Result<RequestBuilder, Error> {
         let request = request.map_err(|reason| self.refused(verb, reason))?;
         Ok(self.rest.request(request))
     }
@@ -215,7 +219,7 @@ impl<K: Resource> ResourceClient<K> {
     async fn send<T: DeserializeOwned>(
         &self,
         verb: Verb,
-        request: Result<Request, InvalidRequest>,
+        request: Result<ApiRequest, InvalidRequest>,
     ) -> Result<T, Error> {
         self.sending(verb, request)?.send().await
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::ResourceClient;
 use crate::{
     Error,
-    rest::{ByteStream, Request, Verb},
+    rest::{ApiRequest, ByteStream, Verb},
 };
 
 impl ResourceClient<Pod> {
@@ -32,7 +32,7 @@ impl ResourceClient<Pod> {
         let request = self
             .object_path(name)
             .and_then(|path| Ok(path.subresource("log")?))
-            .and_then(|path| Request::get(path, &GetParams::default()))
+            .and_then(|path| ApiRequest::get(path, &GetParams::default()))
             .and_then(|request| request.with_params(params))
             .and_then(|request| request.with_header("accept", "*/*"));
         let mut sending = self.sending(Verb::Get, request)?;

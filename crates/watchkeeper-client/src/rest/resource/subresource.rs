@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::ResourceClient;
 use crate::{
     Error,
-    rest::{InvalidRequest, Request, ResourcePath, Verb},
+    rest::{ApiRequest, InvalidRequest, ResourcePath, Verb},
 };
 
 /// Subresources of any type; `T` is the type of the response.
@@ -27,7 +27,7 @@ impl<K: Resource> ResourceClient<K> {
     ) -> Result<T, Error> {
         let request = self
             .subresource_path(name, subresource)
-            .and_then(|path| Request::get(path, &GetParams::default()));
+            .and_then(|path| ApiRequest::get(path, &GetParams::default()));
         self.send(Verb::Get, request).await
     }
 
@@ -40,7 +40,7 @@ impl<K: Resource> ResourceClient<K> {
         body: &impl Serialize,
     ) -> Result<T, Error> {
         let request =
-            self.subresource_path(name, subresource).and_then(|path| Request::create(path, params, body));
+            self.subresource_path(name, subresource).and_then(|path| ApiRequest::create(path, params, body));
         self.send(Verb::Create, request).await
     }
 
@@ -53,7 +53,7 @@ impl<K: Resource> ResourceClient<K> {
         body: &impl Serialize,
     ) -> Result<T, Error> {
         let request =
-            self.subresource_path(name, subresource).and_then(|path| Request::update(path, params, body));
+            self.subresource_path(name, subresource).and_then(|path| ApiRequest::update(path, params, body));
         self.send(Verb::Update, request).await
     }
 
@@ -66,7 +66,7 @@ impl<K: Resource> ResourceClient<K> {
         patch: &Patch<P>,
     ) -> Result<T, Error> {
         let request =
-            self.subresource_path(name, subresource).and_then(|path| Request::patch(path, params, patch));
+            self.subresource_path(name, subresource).and_then(|path| ApiRequest::patch(path, params, patch));
         self.send(Verb::Patch, request).await
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{ResourceClient, list::Page};
 use crate::{
     Error,
-    rest::{InvalidRequest, Request, Verb},
+    rest::{ApiRequest, InvalidRequest, Verb},
 };
 
 /// The response to a deletion.
@@ -53,14 +53,14 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
         self.sending(Verb::Get, request)?.send_optional().await
     }
 
-    fn get_request(&self, name: &str, params: &GetParams) -> Result<Request, InvalidRequest> {
-        Request::get(self.object_path(name)?, params).map(Self::in_form)
+    fn get_request(&self, name: &str, params: &GetParams) -> Result<ApiRequest, InvalidRequest> {
+        ApiRequest::get(self.object_path(name)?, params).map(Self::in_form)
     }
 
     /// Deletes the object called `name`.
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Deletion<K>, Error> {
         let request =
-            self.object_path(name).and_then(|path| Request::delete(path, params)).map(Self::in_form);
+            self.object_path(name).and_then(|path| ApiRequest::delete(path, params)).map(Self::in_form);
         self.sending(Verb::Delete, request)?.send_deletion().await
     }
 
@@ -73,7 +73,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     where
         K: Clone + 'static,
     {
-        let request = self.path().and_then(|path| Request::delete_collection(path, params, list));
+        let request = self.path().and_then(|path| ApiRequest::delete_collection(path, params, list));
         let deleted = self.sending(Verb::DeleteCollection, request)?.send_deletion::<Page<K>>().await?;
         Ok(deleted.map(Page::into_list))
     }
@@ -85,7 +85,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<K, Error> {
-        let request = self.object_path(name).and_then(|path| Request::patch(path, params, patch));
+        let request = self.object_path(name).and_then(|path| ApiRequest::patch(path, params, patch));
         self.send(Verb::Patch, request.map(Self::in_form)).await
     }
 }
@@ -93,7 +93,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
 impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// Creates an object and returns it as stored.
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
-        let request = self.collection_of(object).and_then(|path| Request::create(path, params, object));
+        let request = self.collection_of(object).and_then(|path| ApiRequest::create(path, params, object));
         self.send(Verb::Create, request.and_then(typed)).await
     }
 
@@ -103,7 +103,7 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// it, such a write is lost.
     #[doc(alias = "replace")]
     pub async fn update(&self, params: &PostParams, object: &K) -> Result<K, Error> {
-        let request = self.path_of(object).and_then(|path| Request::update(path, params, object));
+        let request = self.path_of(object).and_then(|path| ApiRequest::update(path, params, object));
         self.send(Verb::Update, request.and_then(typed)).await
     }
 
@@ -113,7 +113,7 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
         let request = self
             .path_of(object)
             .and_then(|path| Ok(path.subresource("status")?))
-            .and_then(|path| Request::update(path, params, object));
+            .and_then(|path| ApiRequest::update(path, params, object));
         self.send(Verb::Update, request.and_then(typed)).await
     }
 
@@ -133,7 +133,7 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
         subresource: Option<&str>,
         params: &PatchParams,
         object: &K,
-    ) -> Result<Request, InvalidRequest> {
+    ) -> Result<ApiRequest, InvalidRequest> {
         if object.meta().managed_fields.is_some() {
             return Err(InvalidRequest::Object(
                 "an object that is applied has no metadata.managedFields; apply the fields you mean, not what was read",
@@ -143,12 +143,12 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
         if let Some(subresource) = subresource {
             path = path.subresource(subresource)?;
         }
-        Request::patch(path, params, &Patch::Apply(object)).and_then(typed).map(Self::in_form)
+        ApiRequest::patch(path, params, &Patch::Apply(object)).and_then(typed).map(Self::in_form)
     }
 }
 
 /// Rejects an object without `apiVersion` and `kind`, which the server would do less clearly.
-fn typed(request: Request) -> Result<Request, InvalidRequest> {
+fn typed(request: ApiRequest) -> Result<ApiRequest, InvalidRequest> {
     let types = serde_json::from_slice::<Types>(request.body());
     if types.is_ok_and(|types| !types.api_version.is_empty() && !types.kind.is_empty()) {
         return Ok(request);

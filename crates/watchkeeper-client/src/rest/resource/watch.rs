@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use super::ResourceClient;
 use crate::{
     Error,
-    list_watch::{self, Item, ListWatch, ListerWatcher as _, WatchRequest},
-    rest::{RequestInfo, ResourcePath, Target, Verb},
+    list_watch::{self, ListWatch, ListerWatcher as _, ReceivedItem, WatchRequest},
+    rest::{RequestInfo, RequestTarget, ResourcePath, Verb},
 };
 
 /// The annotation of the bookmark that ends the initial events.
@@ -99,7 +99,7 @@ fn typed<K: Clone>(event: list_watch::WatchEvent<K>, path: &ResourcePath) -> Res
     })
 }
 
-fn decoded<K: Clone>(item: Item<K>, path: &ResourcePath) -> Result<K, Error> {
+fn decoded<K: Clone>(item: ReceivedItem<K>, path: &ResourcePath) -> Result<K, Error> {
     item.decode().map(Arc::unwrap_or_clone).map_err(|error| {
         let mut path = path.clone();
         let identity = &error.identity;
@@ -107,7 +107,7 @@ fn decoded<K: Clone>(item: Item<K>, path: &ResourcePath) -> Result<K, Error> {
             path = path.clone().in_namespace(namespace).unwrap_or(path);
         }
         path = path.clone().named(identity.name()).unwrap_or(path);
-        let request = RequestInfo::new(Verb::Watch, Target::Resource(path));
+        let request = RequestInfo::new(Verb::Watch, RequestTarget::Resource(path));
         list_watch::unreadable(&request, error.source)
     })
 }

@@ -8,7 +8,7 @@ use http::HeaderValue;
 use jiff::Timestamp;
 
 use super::CredentialError;
-use crate::transport::tls::{Identity, Roots};
+use crate::transport::tls::{ClientIdentity, Roots};
 
 /// A credential from one source: an `Authorization` header, a client certificate, the certificate authorities
 /// for server verification, or several of these.
@@ -18,7 +18,7 @@ use crate::transport::tls::{Identity, Roots};
 #[must_use]
 pub struct Credential {
     pub(crate) authorization: Option<HeaderValue>,
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<ClientIdentity>,
     pub(crate) roots: Option<Roots>,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) is_volatile: bool,
@@ -65,7 +65,7 @@ impl Credential {
         key_pem: &[u8],
         origin: &str,
     ) -> Result<Self, CredentialError> {
-        self.identity = Some(Identity::from_pem(certificate_pem, key_pem, origin, origin)?);
+        self.identity = Some(ClientIdentity::from_pem(certificate_pem, key_pem, origin, origin)?);
         Ok(self)
     }
 

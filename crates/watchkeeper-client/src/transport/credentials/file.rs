@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use futures_util::future::BoxFuture;
 use secrecy::ExposeSecret;
 
-use super::{Credential, CredentialError, CredentialSource, Input};
-use crate::transport::tls::{Identity, Roots};
+use super::{Credential, CredentialError, CredentialSource, InlineOrFile};
+use crate::transport::tls::{ClientIdentity, Roots};
 
 /// A credential source that reads files on each load.
 #[derive(Debug, Clone)]
 pub(crate) enum FileSource {
     Token(PathBuf),
-    Identity { certificate: Input, key: Input },
-    Roots(Input),
+    Identity { certificate: InlineOrFile, key: InlineOrFile },
+    Roots(InlineOrFile),
 }
 
 impl FileSource {
@@ -21,7 +21,7 @@ impl FileSource {
     pub(crate) fn read(&self) -> Result<Credential, CredentialError> {
         let credential = match self {
             Self::Token(path) => {
-                let input = Input::file(path);
+                let input = InlineOrFile::file(path);
                 let bytes = input.read()?;
                 let Ok(token) = std::str::from_utf8(bytes.expose_secret()) else {
                     return Err(CredentialError::BadToken { origin: input.to_string() });
@@ -29,7 +29,7 @@ impl FileSource {
                 Credential::bearer(token, &input.to_string())?
             }
             Self::Identity { certificate, key } => {
-                let identity = Identity::from_pem(
+                let identity = ClientIdentity::from_pem(
                     certificate.read()?.expose_secret(),
                     key.read()?.expose_secret(),
                     &certificate.to_string(),

@@ -17,14 +17,14 @@ const FILE_BYTES: u64 = 1 << 20;
 
 /// The origin of a certificate, key or token.
 #[derive(Clone)]
-pub(crate) enum Input {
+pub(crate) enum InlineOrFile {
     /// Bytes from the configuration itself, with a label that names their place in it.
     Inline { label: String, bytes: Arc<SecretSlice<u8>> },
     /// A file that is read on each load.
     File(PathBuf),
 }
 
-impl Input {
+impl InlineOrFile {
     pub(crate) fn inline(label: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self::Inline { label: label.into(), bytes: Arc::new(SecretSlice::from(bytes)) }
     }
@@ -46,7 +46,7 @@ impl Input {
     }
 }
 
-impl fmt::Display for Input {
+impl fmt::Display for InlineOrFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inline { label, .. } => f.write_str(label),
@@ -55,7 +55,7 @@ impl fmt::Display for Input {
     }
 }
 
-impl fmt::Debug for Input {
+impl fmt::Debug for InlineOrFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -20,7 +20,7 @@ pub use error::CredentialError;
 pub use exec::{ExecError, ExecPolicy};
 pub(crate) use exec::{ExecPlugin, ExecRunner};
 pub(crate) use file::FileSource;
-pub(crate) use input::Input;
+pub(crate) use input::InlineOrFile;
 pub(crate) use rotating::Rotating;
 
 /// The credential of one request, with the versions to report if it is rejected.

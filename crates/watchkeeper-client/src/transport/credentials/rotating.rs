@@ -81,8 +81,8 @@ impl Rotating {
     pub(crate) async fn replace(&self, version: u64) -> bool {
         // Of many requests rejected at once, the first one loads; the others wait here for its result.
         let _loading = self.loading.lock().await;
-        let verdict = self.state().rejected(clock::now(), version);
-        match verdict {
+        let rejected = self.state().rejected(clock::now(), version);
+        match rejected {
             Rejected::AlreadyReplaced => true,
             Rejected::TooSoon => false,
             Rejected::Load => {

@@ -58,13 +58,13 @@ pub(crate) struct Rotation<T, E> {
     due: Option<Instant>,
     expires: Option<Instant>,
     rejected_at: Option<Instant>,
-    failure: Option<Failure<E>>,
+    failure: Option<FailedLoad<E>>,
     loads: u64,
     failures: u64,
 }
 
 #[derive(Debug)]
-struct Failure<E> {
+struct FailedLoad<E> {
     error: Arc<E>,
     retry_at: Instant,
 }
@@ -143,7 +143,7 @@ impl<T, E> Rotation<T, E> {
 
     pub(crate) fn failed(&mut self, now: Instant, error: Arc<E>) {
         self.failures += 1;
-        self.failure = Some(Failure { error, retry_at: now + RETRY_INTERVAL });
+        self.failure = Some(FailedLoad { error, retry_at: now + RETRY_INTERVAL });
     }
 
     /// Returns the action after a server rejected the value numbered `version`.

@@ -5,7 +5,7 @@ use crate::transport::{CredentialError, TransportError};
 
 /// A client certificate, which cannot exist in this build.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Identity {}
+pub(crate) enum ClientIdentity {}
 
 /// Certificate authorities, which cannot exist in this build.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) enum Roots {}
 #[derive(Debug, Clone)]
 pub(crate) enum ServerName {}
 
-impl Identity {
+impl ClientIdentity {
     pub(crate) fn from_pem(
         _certificate_pem: &[u8],
         _key_pem: &[u8],

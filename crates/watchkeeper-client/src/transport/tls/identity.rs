@@ -13,7 +13,7 @@ use crate::transport::credentials::CredentialError;
 
 /// A client certificate with its chain and its private key, verified to belong together.
 #[derive(Clone)]
-pub(crate) struct Identity(Arc<Pair>);
+pub(crate) struct ClientIdentity(Arc<Pair>);
 
 struct Pair {
     certified: Arc<CertifiedKey>,
@@ -21,7 +21,7 @@ struct Pair {
     key_pem: SecretSlice<u8>,
 }
 
-impl Identity {
+impl ClientIdentity {
     pub(crate) fn from_pem(
         certificate_pem: &[u8],
         key_pem: &[u8],
@@ -57,7 +57,7 @@ impl Identity {
     }
 }
 
-impl PartialEq for Identity {
+impl PartialEq for ClientIdentity {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
             || (self.0.certified.cert == other.0.certified.cert
@@ -65,7 +65,7 @@ impl PartialEq for Identity {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ClientIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Identity(..)")
     }

@@ -10,11 +10,11 @@ mod identity;
 mod roots;
 
 #[cfg(not(feature = "rustls-tls"))]
-pub(crate) use absent::{Identity, Roots, ServerName, server_name, wrap};
+pub(crate) use absent::{ClientIdentity, Roots, ServerName, server_name, wrap};
 #[cfg(feature = "rustls-tls")]
 pub(crate) use connector::{server_name, wrap};
 #[cfg(feature = "rustls-tls")]
-pub(crate) use identity::Identity;
+pub(crate) use identity::ClientIdentity;
 #[cfg(feature = "rustls-tls")]
 pub(crate) use roots::Roots;
 #[cfg(feature = "rustls-tls")]
@@ -32,6 +32,6 @@ pub(crate) struct TlsSettings {
 /// The certificates of one connector. A change of either requires a new connector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TlsMaterial {
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<ClientIdentity>,
     pub(crate) roots: Option<Roots>,
 }

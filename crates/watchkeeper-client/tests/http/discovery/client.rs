@@ -124,7 +124,7 @@ async fn each_root_may_speak_its_own_form() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_aggregated_form_is_asked_for_plain_json() {
+async fn plain_json_is_requested_from_a_server_that_rejects_the_aggregated_form() {
     let server = ScriptedServer::handler(|request| match request.header("accept") {
         Some("application/json") => legacy_server(request),
         _ => Reply::json(406, json!({ "kind": "Status", "status": "Failure", "code": 406 }).to_string()),
@@ -150,7 +150,7 @@ async fn one_root_may_be_missing_but_not_both() {
 }
 
 #[tokio::test]
-async fn what_is_known_comes_with_what_is_not() {
+async fn partial_results_are_returned_with_their_failures() {
     let server = ScriptedServer::handler(|request| match request.target() {
         "/apis" => ok(&json!({ "kind": "APIGroupList", "groups": [
             { "name": "apps", "versions": [{ "version": "v1" }] },
@@ -171,7 +171,7 @@ async fn what_is_known_comes_with_what_is_not() {
     assert!(matches!(broken, FailureReason::Document(_)), "{broken}");
     assert_eq!(found.failures.len(), 2);
     assert_eq!(found.api_versions(), ["apps/v1", "broken.io/v1", "metrics.k8s.io/v1beta1", "v1"]);
-    assert_eq!(server.received().len(), 6, "a server that is down is not asked again");
+    assert_eq!(server.received().len(), 6, "no further request is sent to a server that is down");
 }
 
 #[tokio::test]
@@ -191,9 +191,9 @@ async fn stale_versions_of_the_aggregated_form_are_reported() {
 
 /// Starts a legacy server that lists `gone.io` in its first `listed` responses and has no document for it.
 async fn server_without_gone_io(listed: usize) -> ScriptedServer {
-    let asked = AtomicUsize::new(0);
+    let requests = AtomicUsize::new(0);
     ScriptedServer::handler(move |request| {
-        if request.target() == "/apis" && asked.fetch_add(1, Ordering::Relaxed) < listed {
+        if request.target() == "/apis" && requests.fetch_add(1, Ordering::Relaxed) < listed {
             return ok(&json!({ "kind": "APIGroupList", "groups": [
                 { "name": "apps", "versions": [{ "version": "v1" }] },
                 { "name": "gone.io", "versions": [{ "version": "v1" }] },
@@ -216,7 +216,7 @@ async fn a_group_that_vanishes_meanwhile_is_no_failure() {
 }
 
 #[tokio::test]
-async fn a_group_that_is_listed_and_never_there_is_reported_after_two_more_looks() {
+async fn a_listed_group_that_never_exists_is_reported_after_two_retries() {
     let server = server_without_gone_io(usize::MAX).await;
     let found = client(&server).server_resources().await.unwrap();
     assert!(found.failure(&GroupVersion::gv("gone.io", "v1")).is_some());
@@ -225,7 +225,7 @@ async fn a_group_that_is_listed_and_never_there_is_reported_after_two_more_looks
 }
 
 #[tokio::test]
-async fn a_group_whose_name_is_no_path_is_reported_and_never_asked_for() {
+async fn a_group_whose_name_is_no_valid_path_is_reported_and_not_requested() {
     let server = ScriptedServer::handler(|request| match request.target() {
         "/apis" => ok(&json!({ "kind": "APIGroupList", "groups": [
             { "name": "../../api/v1/secrets?x=", "versions": [{ "version": "v1" }] },
@@ -239,7 +239,7 @@ async fn a_group_whose_name_is_no_path_is_reported_and_never_asked_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_document_is_an_error_that_says_so() {
+async fn a_response_that_is_no_discovery_document_is_an_error() {
     let server = ScriptedServer::handler(|_| {
         Reply::whole(200, &[("content-type", "text/html")], "<html>sign in</html>")
     })
@@ -251,7 +251,7 @@ async fn an_answer_that_is_no_document_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_an_error_and_the_next_call_asks_again() {
+async fn a_rejected_request_is_an_error_and_the_next_call_retries() {
     let refused = AtomicUsize::new(0);
     let server = ScriptedServer::handler(move |request| match request.target() {
         "/apis" if refused.fetch_add(1, Ordering::Relaxed) == 0 => Reply::text(401, "who are you"),
@@ -286,14 +286,14 @@ async fn clones_and_concurrent_callers_share_one_fetch() {
     }
     gate.reached().await;
     gate.open();
-    let answers = callers.join_all().await;
-    assert!(answers.iter().all(|answer| Arc::ptr_eq(answer, &answers[0])));
+    let responses = callers.join_all().await;
+    assert!(responses.iter().all(|response| Arc::ptr_eq(response, &responses[0])));
     assert_eq!(server.received().len(), 2);
     assert!(discovery.age().is_some());
 }
 
 #[tokio::test]
-async fn refresh_and_invalidate_ask_again_and_nothing_else_does() {
+async fn only_refresh_and_invalidate_cause_another_request() {
     let server = ScriptedServer::handler(aggregated_server).await;
     let discovery = client(&server);
     assert!(discovery.cached().is_none());

@@ -25,7 +25,7 @@ impl Cluster {
         let has_widgets = Arc::new(AtomicBool::new(false));
         let defined = Arc::clone(&has_widgets);
         let server =
-            ScriptedServer::handler(move |request| answer(request, defined.load(Ordering::Relaxed))).await;
+            ScriptedServer::handler(move |request| respond(request, defined.load(Ordering::Relaxed))).await;
         Self { server, has_widgets }
     }
 
@@ -42,7 +42,7 @@ impl Cluster {
     }
 }
 
-fn answer(request: &Received, has_widgets: bool) -> Reply {
+fn respond(request: &Received, has_widgets: bool) -> Reply {
     let pods = json!({ "metadata": { "name": "" }, "versions": [{ "version": "v1", "resources": [
         { "resource": "pods", "responseKind": { "kind": "Pod" }, "scope": "Namespaced", "singularResource": "pod",
           "verbs": ["get"], "shortNames": ["po"] },
@@ -80,11 +80,11 @@ async fn a_resource_defined_after_the_start_is_found() {
         mapper.mapping_of_kind(&GroupVersionKind::gvk("example.com", "v1", "Widget")).await.unwrap();
         mapper.mapping_of_resource(&widgets.resource).await.unwrap();
     }
-    assert_eq!(cluster.fetches(), 2, "what is known is not asked for");
+    assert_eq!(cluster.fetches(), 2, "a cached name sends no request");
 }
 
 #[tokio::test]
-async fn a_miss_asks_once_more_unless_it_just_asked() {
+async fn a_lookup_without_a_match_refreshes_once_unless_discovery_was_just_fetched() {
     let cluster = Cluster::start().await;
     let mapper = cluster.mapper();
     for fetches in [1, 2, 3] {
@@ -99,7 +99,7 @@ async fn a_miss_asks_once_more_unless_it_just_asked() {
 }
 
 #[tokio::test]
-async fn an_object_is_mapped_by_what_it_says_it_is() {
+async fn an_object_is_mapped_by_its_types() {
     let cluster = Cluster::start().await;
     cluster.define_widgets();
     let mapper = cluster.mapper();
@@ -115,7 +115,7 @@ async fn an_object_is_mapped_by_what_it_says_it_is() {
 }
 
 #[tokio::test]
-async fn when_discovery_fails_the_mapper_says_so() {
+async fn a_failed_discovery_is_an_error_of_the_mapper() {
     let server = ScriptedServer::handler(|_| Reply::text(503, "starting")).await;
     let mapper = RestMapper::new(DiscoveryClient::new(Client::from(server.client())));
     let error = mapper.find_resource("pods").await.unwrap_err();

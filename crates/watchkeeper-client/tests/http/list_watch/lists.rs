@@ -56,7 +56,7 @@ async fn refused(reply: Reply) -> Error {
 }
 
 #[tokio::test]
-async fn a_page_is_asked_for_and_read_to_its_end() {
+async fn a_page_is_requested_and_read_to_its_end() {
     let metadata = json!({ "resourceVersion": "12", "continue": "next", "remainingItemCount": 3 });
     let body = list(&[map("a", "5"), map("b", "7")], &metadata);
     let server = ScriptedServer::script([Reply::json(200, body.clone()), Reply::json(200, body)]).await;
@@ -117,7 +117,7 @@ async fn one_bad_item_is_named_and_its_siblings_come_through() {
 }
 
 #[tokio::test]
-async fn a_second_page_that_expired_is_told_apart_from_an_empty_one() {
+async fn an_expired_second_page_differs_from_an_empty_one() {
     let expired = json!({ "kind": "Status", "status": "Failure", "reason": "Expired", "code": 410,
         "message": "The provided continue parameter is too old" });
     let first = list(&[map("a", "5")], &json!({ "resourceVersion": "12", "continue": "token" }));
@@ -135,8 +135,8 @@ async fn a_second_page_that_expired_is_told_apart_from_an_empty_one() {
         let next = ListRequest::new().limit(1).continue_token(token.clone());
         let error = read(&source, next).await.unwrap_err();
         assert!(error.is_expired(), "{error}");
-        let verdict = classify(Situation::at(Phase::List), Failure::from(&error));
-        assert_eq!(verdict.decision, Decision::RelistFromScratch);
+        let classification = classify(Situation::at(Phase::List), Failure::from(&error));
+        assert_eq!(classification.decision, Decision::RelistFromScratch);
     }
 }
 
@@ -159,7 +159,7 @@ async fn a_page_that_is_not_whole_ends_in_an_error() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_list_is_an_error_and_never_an_empty_list() {
+async fn a_document_that_is_no_list_is_an_error_and_not_an_empty_list() {
     let named = |error: Error| match error {
         Error::Body { source, .. } => source,
         other => panic!("{other}"),

@@ -26,7 +26,7 @@ fn frame(event: &str, name: &str, version: &str) -> String {
 }
 
 /// Returns a summary of an event.
-fn said(event: WatchEvent<ConfigMap>) -> String {
+fn describe(event: WatchEvent<ConfigMap>) -> String {
     let (word, item) = match event {
         WatchEvent::Added(item) => ("added", item),
         WatchEvent::Modified(item) => ("modified", item),
@@ -51,17 +51,17 @@ async fn follow(source: &ListWatch<ConfigMap>) -> (Vec<String>, Option<Error>) {
         Ok(events) => events,
         Err(error) => return (Vec::new(), Some(error)),
     };
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(event) = events.next().await {
         match event {
-            Ok(event) => heard.push(said(event)),
+            Ok(event) => received.push(describe(event)),
             Err(error) => {
                 assert!(events.next().await.is_none(), "an error is the last thing");
-                return (heard, Some(error));
+                return (received, Some(error));
             }
         }
     }
-    (heard, None)
+    (received, None)
 }
 
 async fn watched(reply: Reply) -> (Vec<String>, Option<Error>) {
@@ -91,8 +91,8 @@ async fn events_come_in_order_however_they_are_cut() {
     let length = body.len().to_string();
     let drip = Reply::head(200, &[("content-length", &length)]).drip(body.clone(), 1);
     for reply in [stream(body.clone()), pieces.last_chunk(), drip] {
-        let (heard, error) = watched(reply).await;
-        assert_eq!(heard, expected);
+        let (received, error) = watched(reply).await;
+        assert_eq!(received, expected);
         assert!(error.is_none(), "{error:?}");
     }
 }
@@ -107,17 +107,17 @@ async fn an_event_is_handed_out_before_the_next_one_comes() {
         .last_chunk();
     let server = ScriptedServer::script([reply]).await;
     let mut events = config_maps(&server).watch(WatchRequest::new()).await.unwrap();
-    assert_eq!(said(events.next().await.unwrap().unwrap()), "added a");
+    assert_eq!(describe(events.next().await.unwrap().unwrap()), "added a");
     gate.open();
-    assert_eq!(said(events.next().await.unwrap().unwrap()), "deleted a");
+    assert_eq!(describe(events.next().await.unwrap().unwrap()), "deleted a");
     assert!(events.next().await.is_none());
 }
 
 #[tokio::test]
 async fn an_undecodable_object_is_named_and_the_next_event_follows() {
     let bad = frame("MODIFIED", "bad", "11").replace(r#""k":"v""#, r#""k":7"#);
-    let (heard, error) = watched(stream(bad + &frame("ADDED", "good", "12"))).await;
-    assert_eq!(heard, ["modified undecodable shop/bad@11", "added good"]);
+    let (received, error) = watched(stream(bad + &frame("ADDED", "good", "12"))).await;
+    assert_eq!(received, ["modified undecodable shop/bad@11", "added good"]);
     assert!(error.is_none(), "{error:?}");
 }
 
@@ -143,17 +143,17 @@ async fn a_frame_that_cannot_be_read_ends_the_watch_before_anything_behind_it() 
         ("\u{feff}", "not valid JSON at byte 0"),
     ] {
         let body = format!("{}{bad}\n{behind}", frame("ADDED", "before", "10"));
-        let (heard, error) = watched(stream(body)).await;
-        assert_eq!(heard, ["added before"], "{bad}");
+        let (received, error) = watched(stream(body)).await;
+        assert_eq!(received, ["added before"], "{bad}");
         let error = error.expect("an error");
         assert!(matches!(error, Error::Body { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{bad}: {error}");
-        let verdict = classify(Situation::at(Phase::WatchStream), Failure::from(&error));
-        assert_eq!(verdict.decision.next(), Next::Resume, "from before it");
+        let classification = classify(Situation::at(Phase::WatchStream), Failure::from(&error));
+        assert_eq!(classification.decision.next(), Next::Resume, "from before it");
     }
     // The last frame is cut off by a regular end of the stream.
-    let (heard, error) = watched(stream(&behind[..behind.len() - 5])).await;
-    assert!(heard.is_empty() && matches!(error, Some(Error::Body { .. })), "{heard:?} {error:?}");
+    let (received, error) = watched(stream(&behind[..behind.len() - 5])).await;
+    assert!(received.is_empty() && matches!(error, Some(Error::Body { .. })), "{received:?} {error:?}");
 }
 
 #[tokio::test]
@@ -161,8 +161,8 @@ async fn expired_means_the_same_before_the_stream_and_in_it() {
     let status = json!({ "kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old",
         "details": { "retryAfterSeconds": 3 } });
     let in_stream = format!("{}\n", json!({ "type": "ERROR", "object": status }));
-    let (heard, error) = watched(stream(in_stream + &frame("ADDED", "behind", "12"))).await;
-    assert!(heard.is_empty());
+    let (received, error) = watched(stream(in_stream + &frame("ADDED", "behind", "12"))).await;
+    assert!(received.is_empty());
     let in_stream = error.unwrap();
     let (_, at_start) = watched(Reply::json(410, status.to_string())).await;
     let (_, bare) = watched(stream(format!("{status}\n"))).await;
@@ -188,9 +188,9 @@ async fn a_connection_cut_in_a_frame_gives_neither_half_an_event_nor_a_clean_end
             &[TransportKind::Reset, TransportKind::UnexpectedEof],
         ),
     ] {
-        let (heard, error) = watched(reply).await;
+        let (received, error) = watched(reply).await;
         // A reset may overtake data that was sent before it.
-        assert!(heard.is_empty() || heard == ["added a"], "{heard:?}");
+        assert!(received.is_empty() || received == ["added a"], "{received:?}");
         match error {
             Some(Error::Transport { kind, .. }) => assert!(kinds.contains(&kind), "{kind}"),
             other => panic!("{other:?}"),
@@ -220,13 +220,13 @@ async fn bookmarks_say_where_they_are_and_whether_the_initial_events_ended() {
         mark("13", &json!({ "k8s.io/initial-events-end": "" })),
         mark("14", &json!(null)),
     ];
-    let (heard, error) = watched(stream(body.concat())).await;
-    assert_eq!(heard, ["synced 11", "bookmark 12", "bookmark 13", "bookmark 14"]);
+    let (received, error) = watched(stream(body.concat())).await;
+    assert_eq!(received, ["synced 11", "bookmark 12", "bookmark 13", "bookmark 14"]);
     assert!(error.is_none(), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_watch_asks_for_what_it_was_told() {
+async fn a_watch_sends_the_requested_parameters() {
     let server = ScriptedServer::handler(|_| stream("")).await;
     let source = config_maps(&server).labels("a=b");
     drop(

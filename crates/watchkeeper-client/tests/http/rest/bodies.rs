@@ -23,7 +23,7 @@ fn get_pod(rest: &RestClient) -> RequestBuilder {
 const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"front","namespace":"web"}}"#;
 
 #[tokio::test]
-async fn an_answer_larger_than_allowed_is_not_read_to_its_end() {
+async fn a_response_above_its_limit_is_not_read_to_its_end() {
     let seventeen_mebibytes = Reply::chunked(200, &[])
         .repeat([b"10000\r\n".as_slice(), &vec![b' '; 0x10000], b"\r\n"].concat(), 17 * 16);
     let announced = |length: &str| Reply::head(200, &[("content-length", length)]);
@@ -44,8 +44,8 @@ async fn an_answer_larger_than_allowed_is_not_read_to_its_end() {
         assert_eq!(
             error.to_string(),
             format!(
-                "get pods \"front\" in namespace \"web\": the answer exceeds {name}; \
-                 raise it if answers this large are expected"
+                "get pods \"front\" in namespace \"web\": the response exceeds {name}; \
+                 raise it if responses this large are expected"
             )
         );
     }
@@ -65,7 +65,7 @@ async fn depth_is_counted_in_structure_and_not_in_strings() {
 }
 
 #[tokio::test]
-async fn an_unreadable_answer_is_described_without_repeating_it() {
+async fn an_undecodable_response_is_described_without_quoting_it() {
     let secret =
         |data: &str| format!(r#"{{"kind":"Secret","apiVersion":"v1","metadata":{{}},"data":{data}}}"#);
     let table = [
@@ -105,7 +105,7 @@ async fn each_way_a_connection_fails_has_its_name() {
     };
     let half_head = "HTTP/1.1 200 OK\r\ncontent-le";
     let table = [
-        ("closed before the answer", Reply::nothing().close(), TransportKind::UnexpectedEof),
+        ("closed before the response", Reply::nothing().close(), TransportKind::UnexpectedEof),
         ("closed in the head", Reply::nothing().send(half_head).close(), TransportKind::UnexpectedEof),
         (
             "closed in a body of known length",
@@ -114,7 +114,7 @@ async fn each_way_a_connection_fails_has_its_name() {
         ),
         ("closed in a chunk", Reply::chunked(200, &[]).send("10\r\n{").close(), TransportKind::UnexpectedEof),
         ("closed between chunks", Reply::chunked(200, &[]).chunk("{").close(), TransportKind::UnexpectedEof),
-        ("reset before the answer", Reply::nothing().reset(), TransportKind::Reset),
+        ("reset before the response", Reply::nothing().reset(), TransportKind::Reset),
         ("not HTTP", Reply::nothing().send("SSH-2.0-x\r\n\r\n").close(), TransportKind::Malformed),
     ];
     for (what, reply, expected) in table {
@@ -122,9 +122,9 @@ async fn each_way_a_connection_fails_has_its_name() {
     }
 
     let server = ScriptedServer::script([]).await;
-    let nobody = rest(&server);
+    let unreachable = rest(&server);
     drop(server);
-    let error = get_pod(&nobody).send::<Pod>().await.unwrap_err();
+    let error = get_pod(&unreachable).send::<Pod>().await.unwrap_err();
     assert!(matches!(error, Error::Transport { kind: TransportKind::Refused, .. }), "{error:?}");
     assert_eq!(
         error.to_string(),

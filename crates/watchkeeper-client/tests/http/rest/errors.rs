@@ -28,7 +28,7 @@ fn status(code: u16, reason: &str, message: &str, details: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_request_goes_out_as_it_was_built_and_its_answer_is_read() {
+async fn a_request_is_sent_as_built_and_its_response_is_decoded() {
     let server =
         ScriptedServer::script([Reply::json(200, POD), Reply::json(201, POD), Reply::json(200, POD)]).await;
     let rest = rest(&server);
@@ -85,7 +85,7 @@ async fn named_groups_collections_and_paths_outside_the_resources_are_reached() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_not_sent_and_the_error_says_what_was_tried() {
+async fn an_invalid_request_is_not_sent_and_the_error_names_it() {
     let server = ScriptedServer::script([]).await;
     let rest = rest(&server);
     let table = [
@@ -106,7 +106,7 @@ async fn what_cannot_be_asked_is_not_sent_and_the_error_says_what_was_tried() {
         ),
         (
             rest.put().resource("pods").name("a").retry(Retry::reads()),
-            "update pods: not sent: update requests are not retried: a lost answer does not mean a lost write; \
+            "update pods: not sent: update requests are not retried: a lost response does not mean a lost write; \
              use retry_on_conflict or decide per call",
         ),
     ];
@@ -117,7 +117,7 @@ async fn what_cannot_be_asked_is_not_sent_and_the_error_says_what_was_tried() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
+async fn an_error_status_names_the_request_the_message_and_the_remedy() {
     let pods = |code, reason: &str, message: &str| {
         Reply::json(code, status(code, reason, message, &json!({"name": "front", "kind": "pods"})))
     };
@@ -153,7 +153,7 @@ async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
         (
             pods(429, "TooManyRequests", "slow down"),
             "too many requests (429 TooManyRequests): slow down \
-             [wait as long as retry_after says and send fewer requests]",
+             [wait for the time in retry_after and send fewer requests]",
         ),
         (pods(500, "InternalError", "a\u{1b}[31m\nb"), "internal server error (500 InternalError): a [31m b"),
         (
@@ -163,19 +163,19 @@ async fn a_refusal_says_what_was_tried_what_the_server_said_and_what_to_do() {
         ),
         (
             Reply::whole(502, &[("content-type", "text/html")], "<html>canary</html>"),
-            "bad gateway (502): Bad Gateway; the answer did not come from the API server's own error handling",
+            "bad gateway (502): Bad Gateway; the response does not come from the API server's own error handling",
         ),
         (
             Reply::json(503, r#"{"canary": true}"#),
             "unavailable (503 ServiceUnavailable): Service Unavailable; \
-             the answer did not come from the API server's own error handling",
+             the response does not come from the API server's own error handling",
         ),
         (
             Reply::head(500, &[("content-length", "100"), ("content-type", "application/json")])
                 .send("{\"cut")
                 .close(),
             "internal server error (500 InternalError): Internal Server Error; \
-             the answer did not come from the API server's own error handling",
+             the response does not come from the API server's own error handling",
         ),
         (
             Reply::json(200, status(500, "InternalError", "after all", &json!({}))),

@@ -21,12 +21,12 @@ use watchkeeper_test_support::{Received, Reply, ScriptedServer};
 
 /// Starts a server that responds with an object, a list, or for a deletion a status.
 async fn echo() -> (ScriptedServer, Client) {
-    let server = ScriptedServer::handler(|request| Reply::json(200, answer(request).to_string())).await;
+    let server = ScriptedServer::handler(|request| Reply::json(200, response_to(request).to_string())).await;
     let client = Client::from(server.client());
     (server, client)
 }
 
-fn answer(request: &Received) -> Value {
+fn response_to(request: &Received) -> Value {
     let path = request.target().split('?').next().unwrap_or_default();
     let named = |kind: &str, api: &str| json!({"kind": kind, "apiVersion": api, "metadata": {"name": "a"}});
     match (request.method(), path.rsplit('/').next().unwrap_or_default()) {
@@ -217,7 +217,7 @@ async fn cluster_wide_custom_dynamic_and_metadata_types_are_served_alike() {
 }
 
 #[tokio::test]
-async fn a_client_for_all_namespaces_writes_where_the_object_says_and_refuses_bare_names() {
+async fn a_client_for_all_namespaces_uses_the_namespace_of_the_object_and_rejects_bare_names() {
     let (server, client) = echo().await;
     let configs = client.resource::<ConfigMap>();
     configs.update(&PostParams::default(), &config(Some("a"), Some("b"))).await.unwrap();
@@ -324,7 +324,7 @@ async fn pages_that_go_in_circles_are_an_error_and_not_an_endless_list() {
 }
 
 #[tokio::test]
-async fn a_list_of_null_is_empty_and_an_answer_without_items_is_not_a_list() {
+async fn a_list_of_null_is_empty_and_a_response_without_items_is_not_a_list() {
     let list = |rest: &str| {
         Reply::json(200, format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}}{rest}}}"#))
     };
@@ -333,7 +333,7 @@ async fn a_list_of_null_is_empty_and_an_answer_without_items_is_not_a_list() {
     assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
     let error = pods.list(&ListParams::default()).await.unwrap_err();
     assert!(
-        error.to_string().starts_with("list pods: the answer could not be read: missing field `items`"),
+        error.to_string().starts_with("list pods: the response could not be decoded: missing field `items`"),
         "{error}"
     );
 }

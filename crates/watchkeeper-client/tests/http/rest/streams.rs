@@ -34,7 +34,7 @@ async fn a_stream_gives_bytes_as_they_arrive_and_ends_when_the_server_ends_it() 
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_says_so_once_and_is_over() {
+async fn a_broken_stream_ends_with_one_error() {
     let server = ScriptedServer::script([Reply::chunked(200, &[]).chunk("a").send("5\r\nb").close()]).await;
     let stream = get_pod(&rest(&server)).stream().await.unwrap();
     let items: Vec<_> = stream.collect().await;
@@ -44,7 +44,7 @@ async fn a_stream_that_breaks_says_so_once_and_is_over() {
 }
 
 #[tokio::test]
-async fn a_stream_is_limited_only_when_asked_and_refused_like_any_answer() {
+async fn a_stream_is_limited_only_on_request_and_its_error_status_is_reported() {
     let body = || Reply::text(200, "x".repeat(100));
     let server = ScriptedServer::script([body(), body(), Reply::text(403, "no")]).await;
     let rest = rest(&server);

@@ -13,7 +13,7 @@ use watchkeeper_client::{
 
 use super::{
     get, later, send,
-    server::{Server, answer, only},
+    server::{Server, only, respond},
     status,
 };
 
@@ -131,7 +131,7 @@ async fn a_401_with_nothing_new_to_try_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_second_401_is_the_answer() {
+async fn a_second_401_is_returned() {
     let (server, file) = (Server::start(None, only("never")).await, TokenFile::new("old"));
     let client = reader(&server, &file);
     file.write("new");
@@ -144,7 +144,7 @@ async fn a_body_that_can_be_read_only_once_is_not_sent_twice() {
     let (server, file) = (Server::start(None, only("new")).await, TokenFile::new("old"));
     let client = reader(&server, &file);
     // The body of a response is a stream, which cannot be sent again.
-    let stream = Server::start(None, |_| answer(200, "streamed")).await;
+    let stream = Server::start(None, |_| respond(200, "streamed")).await;
     let body = get(&stream.config().into_client().unwrap(), "/").await.unwrap().into_body();
     file.write("new");
     let response = client.kube().send(Request::post("/api").body(body).unwrap()).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_body_that_can_be_read_only_once_is_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn many_401s_at_once_cost_one_reload() {
+async fn many_concurrent_401s_cost_one_reload() {
     let (server, file) = (Server::start(None, only("new")).await, TokenFile::new("old"));
     let client = reader(&server, &file);
     file.write("new");
@@ -201,7 +201,7 @@ impl CredentialSource for Tokens {
 }
 
 #[tokio::test]
-async fn a_source_of_ones_own_is_asked_first_when_needed_and_again_after_a_401() {
+async fn a_custom_source_is_queried_on_first_use_and_again_after_a_401() {
     let server = Server::start(None, only("two")).await;
     let source = Tokens(Mutex::new(vec!["two", "one"]));
     let client = server.config().credential_source(source).into_client().unwrap();

@@ -212,7 +212,7 @@ async fn a_plugin_that_prints_yaml_is_understood() {
 }
 
 #[tokio::test]
-async fn a_plugin_is_told_what_it_is_run_for_and_gets_no_input() {
+async fn a_plugin_receives_its_exec_info_and_no_input() {
     let server = Server::plain().await;
     let mut plugin = Plugin::printing(&json!({ "token": "t" }));
     plugin.section["args"][1] =
@@ -279,7 +279,7 @@ async fn an_entry_of_the_allow_list_without_a_slash_allows_only_the_program_that
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_said_without_repeating_arguments_environment_or_output() {
+async fn errors_quote_neither_arguments_environment_nor_output() {
     let server = Server::plain().await;
     let fail = r#"echo "$PLUGIN_SECRET" "$1"; echo "$PLUGIN_SECRET" >&2; "#;
     let object = |fields: &str| format!(r#"echo '{{"apiVersion":"{V1}","kind":"ExecCredential"{fields}}}'"#);

@@ -18,7 +18,7 @@ use watchkeeper_client::{Client, config::ClientConfig};
 use super::{
     authority::Authority,
     get,
-    server::{Seen, Server, answer},
+    server::{Seen, Server, respond},
     status,
 };
 
@@ -33,7 +33,7 @@ async fn secure() -> (Authority, Server) {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_only_when_asked_for() {
+async fn http2_is_used_only_if_enabled() {
     let (authority, server) = secure().await;
     let config = server.config().certificate_authority_pem(authority.pem());
     status(&config.clone().into_client().unwrap()).await;
@@ -68,7 +68,7 @@ async fn an_oversized_head_is_an_error_over_http2_too() {
     let authority = Authority::new("a");
     let tls = authority.server(&["127.0.0.1"]).serve(None);
     let server = Server::start(Some(tls), |_| {
-        let mut response = answer(200, "");
+        let mut response = respond(200, "");
         response.headers_mut().insert("x", "a".repeat(200_000).parse().unwrap());
         response
     })
@@ -78,7 +78,7 @@ async fn an_oversized_head_is_an_error_over_http2_too() {
 }
 
 #[tokio::test]
-async fn a_peer_that_falls_silent_is_noticed_by_an_unanswered_ping() {
+async fn a_silent_peer_is_detected_by_an_unanswered_ping() {
     let authority = Authority::new("a");
     let tls = authority.server(&["127.0.0.1"]).serve(None);
     let server = Server::start(Some(tls), |_| {
@@ -110,7 +110,7 @@ async fn relay(server: SocketAddr) -> (SocketAddr, Arc<Notify>, JoinSet<()>) {
     let address = listener.local_addr().unwrap();
     let silence = Arc::new(Notify::new());
     let mut tasks = JoinSet::new();
-    let told = silence.clone();
+    let stop = silence.clone();
     tasks.spawn(async move {
         let mut silent = Vec::new();
         loop {
@@ -118,7 +118,7 @@ async fn relay(server: SocketAddr) -> (SocketAddr, Arc<Notify>, JoinSet<()>) {
             let mut upstream = TcpStream::connect(server).await.unwrap();
             tokio::select! {
                 _ = copy_bidirectional(&mut client, &mut upstream) => {}
-                () = told.notified() => silent.push((client, upstream)),
+                () = stop.notified() => silent.push((client, upstream)),
             }
         }
     });

@@ -235,7 +235,7 @@ users: [{name: u, user: {username: jane, password: x}}, {name: v, user: {token: 
 }
 
 #[test]
-fn a_server_without_a_scheme_is_https_if_anything_says_tls() {
+fn a_server_without_a_scheme_is_https_if_any_setting_implies_tls() {
     for (extra, expected) in
         [("", "http://host:6443/"), (", insecure-skip-tls-verify: true", "https://host:6443/")]
     {

@@ -29,7 +29,7 @@ fn server(fields: &str) -> String {
 }
 
 #[test]
-fn each_broken_file_is_refused_with_what_is_wrong_and_what_to_do() {
+fn each_broken_file_is_rejected_with_the_problem_and_the_remedy() {
     let duplicate = "{clusters: [{name: c}, {name: c}]}";
     let no_user = entries(&server(""), "").replace("user: u}", "user: nobody}");
     let cases = [
@@ -57,7 +57,7 @@ fn each_broken_file_is_refused_with_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
-fn each_broken_entry_is_refused_with_what_is_wrong_and_what_to_do() {
+fn each_broken_entry_is_rejected_with_the_problem_and_the_remedy() {
     let host = "neither http:// nor https://; expected something like https://host:6443";
     let cases = [
         (entries("", ""), "server of cluster \"c\": missing; expected something like https://host:6443"),

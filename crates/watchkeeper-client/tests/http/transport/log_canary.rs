@@ -17,7 +17,7 @@ use watchkeeper_client::{
 use super::{
     authority::Authority,
     get, send,
-    server::{Seen, Server, answer},
+    server::{Seen, Server, respond},
 };
 
 const TOKEN: &str = "canary-token-71c0";
@@ -78,8 +78,8 @@ async fn no_secret_is_logged_by_us_or_by_anything_below_us() {
     let tls = authority.server(&["127.0.0.1"]).serve(None);
     let mutual = authority.server(&["127.0.0.1"]).serve(Some(&authority));
     let handler = |seen: &Seen| match seen.path.as_str() {
-        "/denied" => answer(401, RECEIVED),
-        _ => answer(200, RECEIVED),
+        "/denied" => respond(401, RECEIVED),
+        _ => respond(200, RECEIVED),
     };
     let plain = Server::start(None, handler).await;
     let secure = Server::start(Some(tls), handler).await;

@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 use watchkeeper_client::config::ClientConfig;
 
-pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+pub(crate) type ServerResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// A request as received.
 #[derive(Debug, Clone)]
@@ -50,17 +50,17 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server that responds to everything with 200 and no body, over plain HTTP.
     pub(crate) async fn plain() -> Self {
-        Self::start(None, |_| answer(200, "")).await
+        Self::start(None, |_| respond(200, "")).await
     }
 
     /// Starts a server that responds to everything with 200 and no body, over TLS.
     pub(crate) async fn tls(config: Arc<ServerConfig>) -> Self {
-        Self::start(Some(config), |_| answer(200, "")).await
+        Self::start(Some(config), |_| respond(200, "")).await
     }
 
     pub(crate) async fn start(
         tls: Option<Arc<ServerConfig>>,
-        handler: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+        handler: impl Fn(&Seen) -> ServerResponse + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -96,17 +96,17 @@ impl Server {
     }
 }
 
-pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
+pub(crate) fn respond(status: u16, body: &'static str) -> ServerResponse {
     let mut response = Response::new(Full::from(body).boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response
 }
 
 /// Responds with 200 to requests with `token`, and with 401 to all others.
-pub(crate) fn only(token: &'static str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
+pub(crate) fn only(token: &'static str) -> impl Fn(&Seen) -> ServerResponse + Send + Sync + 'static {
     move |seen| {
         let is_known = seen.header("authorization") == Some(&format!("Bearer {token}"));
-        answer(if is_known { 200 } else { 401 }, "")
+        respond(if is_known { 200 } else { 401 }, "")
     }
 }
 
@@ -114,7 +114,7 @@ async fn accept(
     listener: TcpListener,
     tls: Arc<Mutex<Option<Arc<ServerConfig>>>>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    handler: Arc<dyn Fn(&Seen) -> Answer + Send + Sync>,
+    handler: Arc<dyn Fn(&Seen) -> ServerResponse + Send + Sync>,
 ) {
     let mut connections = JoinSet::new();
     loop {
@@ -140,7 +140,7 @@ async fn serve<I>(
     io: I,
     peer: Option<Vec<u8>>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    handler: Arc<dyn Fn(&Seen) -> Answer + Send + Sync>,
+    handler: Arc<dyn Fn(&Seen) -> ServerResponse + Send + Sync>,
 ) where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -157,9 +157,9 @@ async fn serve<I>(
                 body,
                 peer,
             };
-            let answer = handler(&one);
+            let response = handler(&one);
             seen.lock().unwrap().push(one);
-            Ok::<_, hyper::Error>(answer)
+            Ok::<_, hyper::Error>(response)
         }
     });
     // The client observes how a connection ends.

@@ -9,7 +9,7 @@ use watchkeeper_client::error::TransportKind;
 use super::{
     authority::{Authority, Leaf},
     failure, get, kind, later, send,
-    server::{Server, answer},
+    server::{Server, respond},
     status,
 };
 
@@ -24,7 +24,7 @@ async fn a_server_of_the_configured_authority_is_believed() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_who_they_should_be_are_refused() {
+async fn servers_with_a_wrong_certificate_are_rejected() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
     let cases = [
         ("another authority", other.server(&["127.0.0.1"]), "UnknownIssuer"),
@@ -52,7 +52,7 @@ async fn only_the_danger_switch_accepts_any_certificate() {
 }
 
 #[tokio::test]
-async fn a_trusted_kubeconfig_that_asks_for_no_verification_gets_none() {
+async fn a_trusted_kubeconfig_can_disable_verification() {
     let server = Server::tls(Leaf::self_signed(&["elsewhere.example"]).serve(None)).await;
     let text = format!(
         "{{current-context: x, contexts: [{{name: x, context: {{cluster: c}}}}], \
@@ -65,7 +65,7 @@ async fn a_trusted_kubeconfig_that_asks_for_no_verification_gets_none() {
 }
 
 #[tokio::test]
-async fn tls_server_name_is_what_the_certificate_is_checked_for() {
+async fn the_certificate_is_verified_for_tls_server_name() {
     let authority = Authority::new("a");
     let server = Server::tls(authority.server(&["kubernetes.example"]).serve(None)).await;
     let config = server.config().certificate_authority_pem(authority.pem());
@@ -76,7 +76,7 @@ async fn tls_server_name_is_what_the_certificate_is_checked_for() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_to_a_server_that_asks() {
+async fn a_client_certificate_is_sent_to_a_server_that_requests_one() {
     let authority = Authority::new("a");
     let leaf = authority.client("jane");
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(Some(&authority))).await;
@@ -136,7 +136,7 @@ async fn a_new_authority_in_the_file_is_believed_within_a_minute() {
     std::fs::write(&file, old.pem()).unwrap();
 
     let close = |_: &_| {
-        let mut response = answer(200, "");
+        let mut response = respond(200, "");
         response.headers_mut().insert("connection", "close".parse().unwrap());
         response
     };
@@ -202,7 +202,7 @@ async fn a_stalled_handshake_ends_with_the_connect_timeout() {
     let config = ClientConfig::new(&url).unwrap();
     let config = config.certificate_authority_pem(Authority::new("a").pem());
     let client = config.connect_timeout(Duration::from_millis(50)).into_client().unwrap();
-    // The kernel accepts the connection, but no process answers the handshake.
+    // The kernel accepts the connection, but no process completes the handshake.
     let error = failure(&client).await;
     assert!(error.contains("no connection after 0.05s"), "{error}");
 }

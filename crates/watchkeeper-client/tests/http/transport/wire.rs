@@ -19,12 +19,12 @@ use watchkeeper_client::{
 use super::{
     authority::Authority,
     failure, get,
-    server::{Answer, Server, answer},
+    server::{Server, ServerResponse, respond},
     status,
 };
 
 #[tokio::test]
-async fn requests_say_who_sends_them() {
+async fn requests_carry_a_user_agent() {
     let server = Server::plain().await;
     let kubeconfig = format!(
         "{{clusters: [{{name: c, cluster: {{server: '{}'}}}}], contexts: [{{name: x, context: {{cluster: c}}}}], current-context: x}}",
@@ -61,7 +61,7 @@ async fn impersonation_reaches_the_server() {
 #[tokio::test]
 async fn warnings_reach_the_handler() {
     let server = Server::start(None, |_| {
-        let mut response = answer(200, "");
+        let mut response = respond(200, "");
         let warning = r#"299 - "v1beta1 is deprecated", 299 - "so is this""#;
         response.headers_mut().insert("warning", warning.parse().unwrap());
         response
@@ -129,7 +129,7 @@ async fn an_endless_response_head_ends_in_an_error_that_names_the_bound() {
 }
 
 #[tokio::test]
-async fn a_connection_that_closes_without_an_answer_is_an_error_and_not_a_second_request() {
+async fn a_connection_that_closes_without_a_response_is_an_error_and_not_a_second_request() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut tasks = JoinSet::new();
@@ -150,7 +150,7 @@ async fn a_connection_that_closes_without_an_answer_is_an_error_and_not_a_second
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_so() {
+async fn a_refused_connection_is_named_in_the_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -162,7 +162,7 @@ async fn a_refused_connection_says_so() {
 }
 
 #[tokio::test]
-async fn an_http_proxy_is_asked_to_connect_and_sees_nothing_of_what_passes() {
+async fn an_http_proxy_receives_connect_and_only_encrypted_data() {
     let authority = Authority::new("a");
     let server = Server::tls(authority.server(&["127.0.0.1"]).serve(None)).await;
     let (proxy, mut tasks) = connect_proxy().await;
@@ -179,7 +179,7 @@ async fn an_http_proxy_is_asked_to_connect_and_sees_nothing_of_what_passes() {
 }
 
 #[tokio::test]
-async fn a_socks_proxy_is_asked_for_the_server() {
+async fn a_socks_proxy_connects_to_the_server() {
     let server = Server::plain().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("socks5://{}", listener.local_addr().unwrap());
@@ -222,7 +222,7 @@ fn a_client_outside_a_runtime_is_an_error_and_not_a_panic() {
     assert!(error.to_string().contains("a client needs a tokio runtime"), "{error}");
 }
 
-fn redirect(code: u16, location: &str) -> Answer {
+fn redirect(code: u16, location: &str) -> ServerResponse {
     let mut response = Response::new(Empty::new().boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
     response.headers_mut().insert("location", location.parse().unwrap());

@@ -12,7 +12,7 @@ use super::{
         backlog::CoalescedBacklog,
         resync::{CheckPeriod, Resync},
     },
-    Deferred, ListenerId, Report,
+    CallReport, Deferred, ListenerId,
 };
 use crate::{handler::Callback, sync::AtomicBool, wakers::Wakers};
 
@@ -130,7 +130,7 @@ impl<K> ListenerState<K> {
     }
 
     /// Records that the work in progress is complete.
-    pub(super) fn finish_work(&mut self, report: Report) {
+    pub(super) fn finish_work(&mut self, report: CallReport) {
         self.delivered += report.delivered;
         self.panics += report.panics;
         if matches!(std::mem::replace(&mut self.in_progress, InProgress::Nothing), InProgress::Initial) {

@@ -51,7 +51,7 @@ pub(super) enum Work<K> {
 
 /// The calls that a listener made since it last requested work.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Report {
+pub(super) struct CallReport {
     pub(super) delivered: u64,
     pub(super) panics: u64,
 }
@@ -171,7 +171,7 @@ impl<K: Resource> Log<K> {
     pub(super) fn next_work(
         &mut self,
         id: ListenerId,
-        report: Report,
+        report: CallReport,
         waker: &Waker,
         deferred: &mut Deferred<K>,
     ) -> Poll<Work<K>> {

@@ -33,7 +33,7 @@
 use bytes::Bytes;
 use kube_core::params::VersionMatch;
 use watchkeeper_client::{
-    classify::{Decision, Next, Phase, Reason, Verdict},
+    classify::{Classification, Decision, Next, Phase, Reason},
     decode::{Identity, is_same_content},
     error::ApiReason,
     list_watch::{ListRequest, ObjectName},
@@ -69,7 +69,7 @@ const REMEMBERED: usize = 4;
 
 /// The newest changes of the collection.
 #[derive(Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct HistoryEvidence {
     /// The newest objects, in ascending order.
     written: Vec<Written>,
     /// The object that was deleted last, unless an object was written since.
@@ -85,7 +85,7 @@ struct Written {
     content: Option<Bytes>,
 }
 
-impl Evidence {
+impl HistoryEvidence {
     /// Completes the evidence of a list with `listed` objects.
     pub(super) fn of_list(self, listed: usize) -> Self {
         Self { listed: Some(listed), ..self }
@@ -130,7 +130,7 @@ impl Evidence {
 
 /// A condition that holds on a server with the same history.
 #[derive(Debug)]
-enum Check {
+enum Expectation {
     /// The object exists in this version.
     Present(Written),
     /// The object with this uid exists, in any version.
@@ -141,7 +141,7 @@ enum Check {
     Count(usize),
 }
 
-impl Check {
+impl Expectation {
     fn request(&self) -> ListRequest {
         match self {
             Self::Present(Written { identity, .. }) | Self::Existed(identity) | Self::Absent(identity) => {
@@ -205,8 +205,8 @@ pub(super) struct Verification {
     reached: String,
     /// The checks of past states with their versions, and the checks of the current state, which are weaker
     /// evidence, for servers that cannot show the past.
-    past: Vec<(String, Check)>,
-    present: Vec<Check>,
+    past: Vec<(String, Expectation)>,
+    present: Vec<Expectation>,
     /// The number of checks that succeeded.
     passed: usize,
     is_past: bool,
@@ -214,9 +214,9 @@ pub(super) struct Verification {
 
 /// The result of a check.
 #[derive(Debug)]
-pub(super) enum Judgement {
+pub(super) enum CheckResult {
     /// Another check is needed.
-    Ask,
+    Continue,
     /// The history is the one that was followed.
     Confirmed,
     /// The server has no evidence for or against.
@@ -228,23 +228,23 @@ pub(super) enum Judgement {
 }
 
 impl Verification {
-    fn new(reached: String, evidence: &Evidence) -> Self {
+    fn new(reached: String, evidence: &HistoryEvidence) -> Self {
         let (mut past, mut present) = (Vec::new(), Vec::new());
         let newest = evidence.written.last();
-        present.extend(newest.cloned().map(Check::Present));
+        present.extend(newest.cloned().map(Expectation::Present));
         if let Some(deleted) = &evidence.deleted {
-            present.push(Check::Absent(deleted.clone()));
+            present.push(Expectation::Absent(deleted.clone()));
             if let Some((before, at)) = deleted.resource_version().and_then(version_before) {
-                past.push((before, Check::Existed(deleted.clone())));
-                past.push((at, Check::Absent(deleted.clone())));
+                past.push((before, Expectation::Existed(deleted.clone())));
+                past.push((at, Expectation::Absent(deleted.clone())));
             }
         } else if let Some(newest) = newest {
-            past.push((reached.clone(), Check::Present(newest.clone())));
+            past.push((reached.clone(), Expectation::Present(newest.clone())));
         }
         if let Some(count) = evidence.listed {
-            past.push((reached.clone(), Check::Count(count)));
+            past.push((reached.clone(), Expectation::Count(count)));
             if count == 0 {
-                present.push(Check::Count(0));
+                present.push(Expectation::Count(0));
             }
         }
         let is_past = !past.is_empty();
@@ -252,7 +252,7 @@ impl Verification {
     }
 
     /// Returns the next check, and its past version, if any.
-    fn next(&self) -> Option<(Option<&str>, &Check)> {
+    fn next(&self) -> Option<(Option<&str>, &Expectation)> {
         if self.is_past {
             self.past.get(self.passed).map(|(at, check)| (Some(at.as_str()), check))
         } else {
@@ -270,44 +270,44 @@ impl Verification {
         }
     }
 
-    pub(super) fn judge(&mut self, response: &Result<CheckResponse, FailureReport>) -> Judgement {
+    pub(super) fn evaluate(&mut self, response: &Result<CheckResponse, FailureReport>) -> CheckResult {
         let found = match response {
             Ok(found) => found,
-            Err(failure_report) => return self.cannot_answer(failure_report.failure.reason()),
+            Err(failure_report) => return self.evaluate_failure(failure_report.failure.reason()),
         };
         let shown = found.resource_version.as_deref();
-        let (asked, check) = self.next().unzip();
-        let asked = asked.flatten();
+        let (requested, check) = self.next().unzip();
+        let requested = requested.flatten();
         if let Some(shown) = shown
-            && is_older(shown, asked.unwrap_or(&self.reached))
+            && is_older(shown, requested.unwrap_or(&self.reached))
         {
             let reached = &self.reached;
-            return Judgement::Refuted(format!(
+            return CheckResult::Refuted(format!(
                 "the server is at resourceVersion {shown} and was at {reached} before"
             ));
         }
         let Some(check) = check else {
-            return Judgement::Unconfirmed;
+            return CheckResult::Unconfirmed;
         };
         if check.holds(found) {
             self.passed += 1;
-            return if self.next().is_none() { Judgement::Confirmed } else { Judgement::Ask };
+            return if self.next().is_none() { CheckResult::Confirmed } else { CheckResult::Continue };
         }
-        match asked {
+        match requested {
             // A server that ignores the requested version shows the current state, which may have changed
             // since.
             Some(at) if shown == Some(at) => {
                 let what = check.what();
-                Judgement::Refuted(format!("the server does not have {what} at resourceVersion {at}"))
+                CheckResult::Refuted(format!("the server does not have {what} at resourceVersion {at}"))
             }
-            _ => self.ask_for_present(),
+            _ => self.check_present(),
         }
     }
 
-    fn cannot_answer(&mut self, reason: Reason) -> Judgement {
+    fn evaluate_failure(&mut self, reason: Reason) -> CheckResult {
         match reason {
             // Permissions may include watch but not list; the list is then streamed.
-            Reason::Api(ApiReason::Forbidden) => Judgement::Unconfirmed,
+            Reason::Api(ApiReason::Forbidden) => CheckResult::Unconfirmed,
             Reason::Api(
                 ApiReason::Expired
                 | ApiReason::ResourceVersionTooLarge
@@ -323,18 +323,18 @@ impl Verification {
             | Reason::InvalidRequest
             | Reason::Decode
             | Reason::Limit
-            | Reason::Protocol => self.ask_for_present(),
-            _ => Judgement::Failed,
+            | Reason::Protocol => self.check_present(),
+            _ => CheckResult::Failed,
         }
     }
 
-    fn ask_for_present(&mut self) -> Judgement {
+    fn check_present(&mut self) -> CheckResult {
         if !self.is_past {
-            return Judgement::Unconfirmed;
+            return CheckResult::Unconfirmed;
         }
         self.is_past = false;
         self.passed = 0;
-        Judgement::Ask
+        CheckResult::Continue
     }
 }
 
@@ -383,28 +383,34 @@ impl<K> Machine<K> {
         fx: &mut Effects<K>,
     ) -> Action {
         let then = verifying.then;
-        match (verifying.verification.judge(response), response) {
-            (Judgement::Ask, _) => {
+        match (verifying.verification.evaluate(response), response) {
+            (CheckResult::Continue, _) => {
                 let request = verifying.verification.request();
                 self.state = State::Verifying(verifying);
                 Action::Check(request)
             }
-            (Judgement::Confirmed, _) => {
+            (CheckResult::Confirmed, _) => {
                 self.trust = Trust::Confirmed;
-                self.go(then, fx)
+                self.proceed(then, fx)
             }
-            (Judgement::Refuted(why), _) => self.history_replaced(&why, Phase::WatchStart, fx),
-            (Judgement::Failed, Err(failure_report)) => {
-                let mut verdict = self.judge(Phase::WatchStart, failure_report.failure);
-                verdict.decision = verdict.decision.at_least(then);
-                self.follow(Phase::WatchStart, failure_report.failure, verdict, &failure_report.message, fx)
+            (CheckResult::Refuted(why), _) => self.history_replaced(&why, Phase::WatchStart, fx),
+            (CheckResult::Failed, Err(failure_report)) => {
+                let mut classification = self.classify(Phase::WatchStart, failure_report.failure);
+                classification.decision = classification.decision.at_least(then);
+                self.execute(
+                    Phase::WatchStart,
+                    failure_report.failure,
+                    classification,
+                    &failure_report.message,
+                    fx,
+                )
             }
-            (Judgement::Failed | Judgement::Unconfirmed, _) => {
+            (CheckResult::Failed | CheckResult::Unconfirmed, _) => {
                 self.trust = Trust::Unverified;
                 if then == Next::Resume {
                     self.cause = "unverified";
                 }
-                self.go(then.max(Next::Relist), fx)
+                self.proceed(then.max(Next::Relist), fx)
             }
         }
     }
@@ -413,8 +419,16 @@ impl<K> Machine<K> {
     pub(super) fn history_replaced(&mut self, why: &str, phase: Phase, fx: &mut Effects<K>) -> Action {
         self.trust = Trust::Replaced;
         let message = format!("{why}: its history was replaced, for example by restoring a backup");
-        let verdict = Verdict { decision: Decision::RelistFromScratch, reason: Reason::Protocol };
-        self.follow_because("history_replaced", phase, Self::protocol_failure(), verdict, &message.into(), fx)
+        let classification =
+            Classification { decision: Decision::RelistFromScratch, reason: Reason::Protocol };
+        self.execute_with_cause(
+            "history_replaced",
+            phase,
+            Self::protocol_failure(),
+            classification,
+            &message.into(),
+            fx,
+        )
     }
 }
 

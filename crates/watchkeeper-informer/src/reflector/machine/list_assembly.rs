@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_last_attempt_saw_is_left_and_in_the_order_it_came() {
+    fn only_objects_of_the_last_attempt_remain_in_the_order_received() {
         let mut assembly = ListAssembly::default();
         assembly.begin();
         for key in ["c", "a", "b"] {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_attempt_brought_is_recalled_and_not_for_ever() {
+    fn objects_of_an_earlier_attempt_are_recalled_for_a_limited_number_of_attempts() {
         let mut assembly = ListAssembly::default();
         assembly.begin();
         assembly.put(incoming("a", "1"), Ordered);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_cannot_be_had_is_told_apart() {
+    fn a_rejected_object_is_returned_separately() {
         let mut assembly = ListAssembly::<String>::default();
         assembly.begin();
         let rejection = Rejection::new(QuarantineCause::Decode, "no".to_owned());

@@ -48,7 +48,7 @@ use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use watchkeeper_client::{
-    classify::{Decision, Failure, Next, Phase, Reason, Situation, Verdict, classify},
+    classify::{Classification, Decision, Failure, Next, Phase, Reason, Situation, classify},
     decode::Identity,
 };
 
@@ -56,7 +56,7 @@ pub(crate) use self::history::CheckResponse;
 pub(crate) use self::io::{Action, EventKind, FailureReport, Input, ReflectorEvent, StepOutput};
 pub(crate) use self::paged_list::cut_short;
 use self::{
-    history::{Evidence, Trust, Verifying},
+    history::{HistoryEvidence, Trust, Verifying},
     io::Effects,
     list_assembly::ListAssembly,
     newer_than_list::NewerThanList,
@@ -65,8 +65,8 @@ use self::{
     watch::WatchState,
 };
 use super::{
-    OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchDelta, WatchFailure, backoff::Backoff,
-    intake::Rejection,
+    OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchDelta, WatchFailure,
+    backoff::FailureBackoff, intake::Rejection,
 };
 use crate::resource_version;
 
@@ -89,7 +89,7 @@ enum State {
 
 /// The required freshness of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Freshness {
+enum ListFreshness {
     /// Any state that the server has in memory: resourceVersion `0`. For the initial list, which cannot go
     /// back in time.
     Any,
@@ -113,16 +113,16 @@ pub(crate) struct Machine<K> {
     changed: Option<String>,
     ahead: NewerThanList,
     /// The newest changes that were passed to the sink.
-    evidence: Evidence,
+    evidence: HistoryEvidence,
     /// The newest objects of the list being read.
-    listed: Evidence,
+    listed: HistoryEvidence,
     /// Whether the server ended the last watch at the requested time.
     is_renewal: bool,
     /// The relation of the server's history to the one that was followed.
     trust: Trust,
     /// The keys of quarantined objects.
     quarantine: BTreeSet<Arc<str>>,
-    backoff: Backoff,
+    backoff: FailureBackoff,
     /// The recovery from the last failure, until there is progress.
     tried: Option<Next>,
     /// The number of failures since the last progress.
@@ -153,12 +153,12 @@ impl<K> Machine<K> {
             version: None,
             changed: None,
             ahead: NewerThanList::default(),
-            evidence: Evidence::default(),
-            listed: Evidence::default(),
+            evidence: HistoryEvidence::default(),
+            listed: HistoryEvidence::default(),
             is_renewal: false,
             trust: Trust::Confirmed,
             quarantine: BTreeSet::new(),
-            backoff: Backoff::new(options.backoff.clone()),
+            backoff: FailureBackoff::new(options.backoff.clone()),
             tried: None,
             failures: 0,
             has_relisted: false,
@@ -181,8 +181,8 @@ impl<K> Machine<K> {
             return false;
         }
         match &self.state {
-            State::PagedList(paged) => *paged.freshness() != Freshness::Newest,
-            State::StreamingList(streaming) => *streaming.freshness() != Freshness::Newest,
+            State::PagedList(paged) => *paged.freshness() != ListFreshness::Newest,
+            State::StreamingList(streaming) => *streaming.freshness() != ListFreshness::Newest,
             State::New | State::Watch(_) | State::Verifying(_) | State::Backoff { .. } => false,
         }
     }
@@ -203,8 +203,8 @@ impl<K> Machine<K> {
         self.now = now;
         let fx = &mut Effects::default();
         let action = match (mem::replace(&mut self.state, State::New), input) {
-            (State::New, _) => self.go(Next::Relist, fx),
-            (State::Backoff { until, then }, Input::Timer) if now >= until => self.go(then, fx),
+            (State::New, _) => self.proceed(Next::Relist, fx),
+            (State::Backoff { until, then }, Input::Timer) if now >= until => self.proceed(then, fx),
 
             (State::PagedList(paged), Input::Item(incoming)) => self.item(paged, incoming, fx),
             (State::PagedList(paged), Input::PageEnd(end)) => self.page_end(paged, end, fx),
@@ -244,7 +244,7 @@ impl<K> Machine<K> {
             // ended.
             (state, _) => {
                 self.state = state;
-                self.carry_on()
+                self.continue_state()
             }
         };
         let Effects { change, events, check } = mem::take(fx);
@@ -252,7 +252,7 @@ impl<K> Machine<K> {
     }
 
     /// Returns the action that continues the current state.
-    fn carry_on(&self) -> Action {
+    fn continue_state(&self) -> Action {
         match &self.state {
             State::Backoff { until, .. } => Action::Wait { until: *until },
             State::New | State::PagedList(_) | State::Verifying(_) => Action::Read { deadline: None },
@@ -263,7 +263,7 @@ impl<K> Machine<K> {
         }
     }
 
-    fn go(&mut self, next: Next, fx: &mut Effects<K>) -> Action {
+    fn proceed(&mut self, next: Next, fx: &mut Effects<K>) -> Action {
         if next != Next::RelistFromScratch
             && self.must_verify()
             && let Some(verification) = self.verification()
@@ -273,15 +273,15 @@ impl<K> Machine<K> {
         match (next, &self.version) {
             (Next::Resume, Some(_)) => self.resume_watch(),
             (Next::Relist, Some(version)) => {
-                let freshness = Freshness::NotOlderThan(version.clone());
+                let freshness = ListFreshness::NotOlderThan(version.clone());
                 self.start_list(freshness, fx)
             }
-            (Next::Resume | Next::Relist, None) => self.start_list(Freshness::Any, fx),
-            (Next::RelistFromScratch, _) => self.start_list(Freshness::Newest, fx),
+            (Next::Resume | Next::Relist, None) => self.start_list(ListFreshness::Any, fx),
+            (Next::RelistFromScratch, _) => self.start_list(ListFreshness::Newest, fx),
         }
     }
 
-    fn start_list(&mut self, freshness: Freshness, fx: &mut Effects<K>) -> Action {
+    fn start_list(&mut self, freshness: ListFreshness, fx: &mut Effects<K>) -> Action {
         if self.streaming.is_worth_trying(self.now, &self.options.streaming) {
             self.start_initial(freshness, fx)
         } else {
@@ -290,12 +290,17 @@ impl<K> Machine<K> {
     }
 
     /// Completes a list: emits it and continues from its version. Fails if the list goes back in time.
-    fn sync(&mut self, found: String, freshness: &Freshness, fx: &mut Effects<K>) -> Result<(), StepBack> {
+    fn sync(
+        &mut self,
+        found: String,
+        freshness: &ListFreshness,
+        fx: &mut Effects<K>,
+    ) -> Result<(), StepBack> {
         let mut is_new_epoch = self.trust == Trust::Replaced;
         if let Some(seen) = &self.version
             && self.is_older(&found, seen)
         {
-            if *freshness != Freshness::Newest {
+            if *freshness != ListFreshness::Newest {
                 let seen = seen.clone();
                 return Err(StepBack { found, seen });
             }
@@ -358,38 +363,38 @@ impl<K> Machine<K> {
         self.options.versions == VersionOrder::Ordered && resource_version::is_older(a, b)
     }
 
-    fn judge(&self, phase: Phase, failure: Failure) -> Verdict {
+    fn classify(&self, phase: Phase, failure: Failure) -> Classification {
         let situation = Situation::at(phase);
         classify(self.tried.map_or(situation, |tried| situation.after(tried)), failure)
     }
 
     fn fail(&mut self, phase: Phase, failure_report: &FailureReport, fx: &mut Effects<K>) -> Action {
-        let verdict = self.judge(phase, failure_report.failure);
-        self.follow(phase, failure_report.failure, verdict, &failure_report.message, fx)
+        let classification = self.classify(phase, failure_report.failure);
+        self.execute(phase, failure_report.failure, classification, &failure_report.message, fx)
     }
 
     fn protocol_failure() -> Failure {
         Failure::new(Reason::Protocol)
     }
 
-    fn follow(
+    fn execute(
         &mut self,
         phase: Phase,
         failure: Failure,
-        verdict: Verdict,
+        classification: Classification,
         message: &Arc<str>,
         fx: &mut Effects<K>,
     ) -> Action {
-        self.follow_because(verdict.reason.label(), phase, failure, verdict, message, fx)
+        self.execute_with_cause(classification.reason.label(), phase, failure, classification, message, fx)
     }
 
     /// Executes a decision, immediately or after a delay. A relist is counted under `cause`.
-    fn follow_because(
+    fn execute_with_cause(
         &mut self,
         cause: &'static str,
         phase: Phase,
         failure: Failure,
-        mut verdict: Verdict,
+        mut classification: Classification,
         message: &Arc<str>,
         fx: &mut Effects<K>,
     ) -> Action {
@@ -398,12 +403,12 @@ impl<K> Machine<K> {
         if phase == Phase::WatchStream || is_loss_of_connection(failure.reason()) {
             self.trust.connection_lost();
         }
-        if let Decision::GiveUp { then } = verdict.decision
+        if let Decision::GiveUp { then } = classification.decision
             && self.backoff.is_starting(self.now)
         {
-            verdict.decision = Decision::BackOff { retry_after: failure.retry_after(), then };
+            classification.decision = Decision::BackOff { retry_after: failure.retry_after(), then };
         }
-        let Verdict { decision, reason } = verdict;
+        let Classification { decision, reason } = classification;
         let next = decision.next();
         // After a broken watch the relist is immediate, unless the previous relist led to no working watch.
         let is_list_in_vain = phase != Phase::List && self.has_relisted;
@@ -416,7 +421,7 @@ impl<K> Machine<K> {
         let jitter = self.random.f64();
         let wait = is_paced.then(|| self.backoff.next(self.now, failure, jitter));
         self.tried = Some(next);
-        self.report(phase, verdict, message, wait, fx);
+        self.report(phase, classification, message, wait, fx);
         if next == Next::Resume {
             fx.event(ReflectorEvent::WatchRestarted { reason: reason.label() });
         } else {
@@ -428,14 +433,14 @@ impl<K> Machine<K> {
                 self.state = State::Backoff { until, then: next };
                 Action::Wait { until }
             }
-            None => self.go(next, fx),
+            None => self.proceed(next, fx),
         }
     }
 
     fn report(
         &mut self,
         phase: Phase,
-        verdict: Verdict,
+        classification: Classification,
         message: &Arc<str>,
         retry_in: Option<Duration>,
         fx: &mut Effects<K>,
@@ -443,12 +448,12 @@ impl<K> Machine<K> {
         self.failures = self.failures.saturating_add(1);
         fx.event(ReflectorEvent::Failed(WatchFailure {
             phase,
-            reason: verdict.reason,
+            reason: classification.reason,
             message: Arc::clone(message),
-            next: verdict.decision.next(),
+            next: classification.decision.next(),
             retry_in,
             attempts: self.failures,
-            is_transient: !matches!(verdict.decision, Decision::GiveUp { .. }),
+            is_transient: !matches!(classification.decision, Decision::GiveUp { .. }),
         }));
     }
 }
@@ -469,15 +474,15 @@ struct StepBack {
 }
 
 impl StepBack {
-    /// Returns the decision and the message. A server that lags behind is asked for the newest state. If that
-    /// is as old, the server's history was replaced.
-    fn verdict<K>(self, fx: &mut Effects<K>) -> (Verdict, Arc<str>) {
+    /// Returns the decision and the message. The newest state is requested from a server that lags behind. If
+    /// that is as old, the server's history was replaced.
+    fn classification<K>(self, fx: &mut Effects<K>) -> (Classification, Arc<str>) {
         let Self { found, seen } = self;
         let message = format!(
-            "the list is of resourceVersion {found}, though at least {seen} was asked for; \
+            "the list is of resourceVersion {found}, though at least {seen} was requested; \
              set ReflectorOptions::versions to Opaque if this server's versions do not count up"
         );
         fx.event(ReflectorEvent::VersionWentBack { what: "list", found, seen });
-        (Verdict { decision: Decision::RelistFromScratch, reason: Reason::Protocol }, message.into())
+        (Classification { decision: Decision::RelistFromScratch, reason: Reason::Protocol }, message.into())
     }
 }

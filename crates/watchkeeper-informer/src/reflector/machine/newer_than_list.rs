@@ -57,7 +57,7 @@ mod tests {
         let object = |key, version| ReceivedObject { identity: named(key, version), object: Arc::new(()) };
         let mut ahead = NewerThanList::of(&[object("a", "9"), object("b", "15"), object("c", "x")], "10");
         assert!(!ahead.covers(&named("a", "11")), "a was not newer than the list");
-        assert!(!ahead.covers(&named("c", "11")), "nobody knows about c");
+        assert!(!ahead.covers(&named("c", "11")), "the version of c has no order");
         assert!(ahead.covers(&named("b", "11")));
         assert!(ahead.covers(&named("b", "14")));
         assert!(!ahead.covers(&named("b", "15")));

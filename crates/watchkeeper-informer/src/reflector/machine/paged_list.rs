@@ -9,8 +9,8 @@ use watchkeeper_client::{
 };
 
 use super::{
-    Action, FailureReport, Freshness, INITIAL, Machine, ReflectorEvent, State, WENT_BACK, history::Evidence,
-    io::Effects, list_assembly::Put,
+    Action, FailureReport, INITIAL, ListFreshness, Machine, ReflectorEvent, State, WENT_BACK,
+    history::HistoryEvidence, io::Effects, list_assembly::Put,
 };
 use crate::reflector::intake::Incoming;
 
@@ -38,7 +38,7 @@ pub(super) enum Paging {
 /// A paginated list that is being read.
 #[derive(Debug)]
 pub(super) struct PagedList {
-    freshness: Freshness,
+    freshness: ListFreshness,
     limit: Option<u32>,
     paging: Paging,
     /// The version of the first page. Later pages are as new or newer.
@@ -54,7 +54,7 @@ pub(super) struct PagedList {
 }
 
 impl PagedList {
-    pub(super) fn freshness(&self) -> &Freshness {
+    pub(super) fn freshness(&self) -> &ListFreshness {
         &self.freshness
     }
 }
@@ -69,7 +69,7 @@ impl<K> Machine<K> {
     /// Starts a list.
     pub(super) fn start_listing(
         &mut self,
-        freshness: Freshness,
+        freshness: ListFreshness,
         paging: Paging,
         fx: &mut Effects<K>,
     ) -> Action {
@@ -78,7 +78,7 @@ impl<K> Machine<K> {
             cause: (self.cause != INITIAL).then_some(self.cause),
         });
         self.assembly.begin();
-        self.listed = Evidence::default();
+        self.listed = HistoryEvidence::default();
         let limit = match paging {
             Paging::Auto => self.page_limit(&freshness),
             Paging::Whole => None,
@@ -86,10 +86,10 @@ impl<K> Machine<K> {
         };
         let request = match &freshness {
             // At version 0 a server ignores the limit.
-            Freshness::Any if paging == Paging::FromStorage => ListRequest::new(),
-            Freshness::Any => ListRequest::new().resource_version("0"),
-            Freshness::NotOlderThan(version) => ListRequest::new().resource_version(version),
-            Freshness::Newest => ListRequest::new(),
+            ListFreshness::Any if paging == Paging::FromStorage => ListRequest::new(),
+            ListFreshness::Any => ListRequest::new().resource_version("0"),
+            ListFreshness::NotOlderThan(version) => ListRequest::new().resource_version(version),
+            ListFreshness::Newest => ListRequest::new(),
         };
         self.state = State::PagedList(PagedList {
             freshness,
@@ -107,10 +107,10 @@ impl<K> Machine<K> {
     /// Returns the page size. A server responds to a list at a given version from memory only if it has no
     /// limit. At version 0 it responds from memory and ignores the limit, unless it has no watch cache, in
     /// which case pages are preferable.
-    fn page_limit(&self, freshness: &Freshness) -> Option<u32> {
+    fn page_limit(&self, freshness: &ListFreshness) -> Option<u32> {
         match (self.options.page_size, freshness) {
             (Some(size), _) => Some(size),
-            (None, Freshness::NotOlderThan(_)) if !self.pages_anything => None,
+            (None, ListFreshness::NotOlderThan(_)) if !self.pages_anything => None,
             (None, _) => Some(DEFAULT_PAGE_SIZE),
         }
     }
@@ -157,7 +157,7 @@ impl<K> Machine<K> {
     }
 
     fn next_page(&mut self, mut paged: PagedList, token: String, fx: &mut Effects<K>) -> Action {
-        if paged.pages == 1 && paged.freshness == Freshness::Any && paged.paging == Paging::Auto {
+        if paged.pages == 1 && paged.freshness == ListFreshness::Any && paged.paging == Paging::Auto {
             self.pages_anything = true;
         }
         paged.barren_pages = if paged.is_barren { paged.barren_pages + 1 } else { 0 };
@@ -187,9 +187,9 @@ impl<K> Machine<K> {
         match self.sync(version.clone(), &paged.freshness, fx) {
             Ok(()) => self.start_watch(version),
             Err(step_back) => {
-                let (verdict, message) = step_back.verdict(fx);
+                let (classification, message) = step_back.classification(fx);
                 let failure = Self::protocol_failure();
-                self.follow_because(WENT_BACK, Phase::List, failure, verdict, &message, fx)
+                self.execute_with_cause(WENT_BACK, Phase::List, failure, classification, &message, fx)
             }
         }
     }
@@ -200,24 +200,25 @@ impl<K> Machine<K> {
         failure_report: &FailureReport,
         fx: &mut Effects<K>,
     ) -> Action {
-        let mut verdict = self.judge(Phase::List, failure_report.failure);
-        let is_about_pages = matches!(verdict.reason, Reason::Api(ApiReason::Expired) | Reason::Protocol);
+        let mut classification = self.classify(Phase::List, failure_report.failure);
+        let is_about_pages =
+            matches!(classification.reason, Reason::Api(ApiReason::Expired) | Reason::Protocol);
         if is_about_pages && paged.pages > 0 && paged.paging != Paging::Whole {
             // The continue token expired but the version did not: list everything in one page, once.
-            self.report(Phase::List, verdict, &failure_report.message, None, fx);
+            self.report(Phase::List, classification, &failure_report.message, None, fx);
             self.cause = "pages_expired";
             return self.start_listing(paged.freshness, Paging::Whole, fx);
         }
-        if verdict.reason == Reason::Limit {
+        if classification.reason == Reason::Limit {
             if paged.paging != Paging::FromStorage {
-                self.report(Phase::List, verdict, &failure_report.message, None, fx);
+                self.report(Phase::List, classification, &failure_report.message, None, fx);
                 self.cause = "limit";
                 return self.start_listing(paged.freshness, Paging::FromStorage, fx);
             }
             // The same object or compression ratio would exceed the limit again.
-            verdict.decision = Decision::GiveUp { then: verdict.decision.next() };
+            classification.decision = Decision::GiveUp { then: classification.decision.next() };
         }
-        self.follow(Phase::List, failure_report.failure, verdict, &failure_report.message, fx)
+        self.execute(Phase::List, failure_report.failure, classification, &failure_report.message, fx)
     }
 }
 

@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use watchkeeper_client::{
-    classify::{Decision, Failure, Phase, Reason, Verdict},
+    classify::{Classification, Decision, Failure, Phase, Reason},
     error::{ApiReason, TransportKind},
     list_watch::{Bookmark, WatchRequest},
 };
 
 use super::{
-    Action, EventKind, FailureReport, Freshness, INITIAL, Machine, ReflectorEvent, State, WENT_BACK,
-    history::Evidence,
+    Action, EventKind, FailureReport, INITIAL, ListFreshness, Machine, ReflectorEvent, State, WENT_BACK,
+    history::HistoryEvidence,
     io::Effects,
     list_assembly::Put,
     paged_list::{Paging, REPORT_EVERY},
-    watch::{AT_LEAST, WatchState},
+    watch::{MIN_WORKING_DURATION, WatchState},
 };
 use crate::reflector::{StreamingOptions, intake::Incoming};
 
 /// A streaming list that is being read.
 #[derive(Debug)]
 pub(super) struct StreamingList {
-    freshness: Freshness,
+    freshness: ListFreshness,
     timeout: Duration,
     /// The times of the stream, or `None` before the server accepted the request.
     opened: Option<Opened>,
@@ -105,7 +105,7 @@ impl Remedy {
 }
 
 impl StreamingList {
-    pub(super) fn freshness(&self) -> &Freshness {
+    pub(super) fn freshness(&self) -> &ListFreshness {
         &self.freshness
     }
 
@@ -119,16 +119,16 @@ impl StreamingList {
 }
 
 impl<K> Machine<K> {
-    pub(super) fn start_initial(&mut self, freshness: Freshness, fx: &mut Effects<K>) -> Action {
+    pub(super) fn start_initial(&mut self, freshness: ListFreshness, fx: &mut Effects<K>) -> Action {
         fx.event(ReflectorEvent::ListStarted {
             is_streaming: true,
             cause: (self.cause != INITIAL).then_some(self.cause),
         });
         self.assembly.begin();
-        self.listed = Evidence::default();
+        self.listed = HistoryEvidence::default();
         let timeout = self.watch_timeout();
         let mut request = WatchRequest::new().send_initial_events().timeout(timeout);
-        if let Freshness::NotOlderThan(version) = &freshness {
+        if let ListFreshness::NotOlderThan(version) = &freshness {
             request = request.resource_version(version);
         }
         self.state = State::StreamingList(StreamingList { freshness, timeout, opened: None });
@@ -145,7 +145,7 @@ impl<K> Machine<K> {
             opened.received = self.now;
         }
         self.state = State::StreamingList(streaming);
-        self.carry_on()
+        self.continue_state()
     }
 
     pub(super) fn initial_event(
@@ -202,9 +202,9 @@ impl<K> Machine<K> {
             estimated_total: Some(self.assembly.len()),
         });
         if let Err(step_back) = self.sync(mark.resource_version, &streaming.freshness, fx) {
-            let (verdict, message) = step_back.verdict(fx);
+            let (classification, message) = step_back.classification(fx);
             let failure = Self::protocol_failure();
-            return self.follow_because(WENT_BACK, Phase::List, failure, verdict, &message, fx);
+            return self.execute_with_cause(WENT_BACK, Phase::List, failure, classification, &message, fx);
         }
         self.streaming = StreamingSupport::default();
         // The server counts the timeout from the start of the stream, and the watch starts at the end of the
@@ -212,7 +212,7 @@ impl<K> Machine<K> {
         let spent = streaming.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened.at));
         let left = streaming.timeout.saturating_sub(spent);
         self.state = State::Watch(WatchState::behind_list(left, self.now));
-        self.is_open(fx)
+        self.record_open(fx)
     }
 
     /// Handles initial events that did not end in time. A server that supports streaming lists sends the
@@ -220,7 +220,7 @@ impl<K> Machine<K> {
     pub(super) fn initial_timer(&mut self, streaming: StreamingList, fx: &mut Effects<K>) -> Action {
         if streaming.deadline(&self.options.streaming).is_none_or(|at| self.now < at) {
             self.state = State::StreamingList(streaming);
-            return self.carry_on();
+            return self.continue_state();
         }
         let message = "the server did not mark the end of the initial events in time";
         let failure_report = FailureReport::new(Failure::new(Reason::Deadline), message);
@@ -229,7 +229,7 @@ impl<K> Machine<K> {
 
     pub(super) fn initial_ended(&mut self, streaming: StreamingList, fx: &mut Effects<K>) -> Action {
         let lasted = streaming.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened.at));
-        let progressed = self.assembly.len() > 0 || lasted >= AT_LEAST;
+        let progressed = self.assembly.len() > 0 || lasted >= MIN_WORKING_DURATION;
         let message = "the server ended the watch before the end of the initial events";
         self.initial_failed(streaming, &FailureReport::new(Failure::closed(progressed), message), fx)
     }
@@ -240,15 +240,15 @@ impl<K> Machine<K> {
         failure_report: &FailureReport,
         fx: &mut Effects<K>,
     ) -> Action {
-        let mut verdict = self.judge(Phase::List, failure_report.failure);
-        match Remedy::of(verdict.reason) {
+        let mut classification = self.classify(Phase::List, failure_report.failure);
+        match Remedy::of(classification.reason) {
             Remedy::Remember => return self.list_instead(streaming, failure_report, Some("refused"), fx),
             Remedy::ListOnce => return self.list_instead(streaming, failure_report, None, fx),
             Remedy::Wait => {
-                return self.follow(
+                return self.execute(
                     Phase::List,
                     failure_report.failure,
-                    verdict,
+                    classification,
                     &failure_report.message,
                     fx,
                 );
@@ -261,11 +261,12 @@ impl<K> Machine<K> {
             return self.list_instead(streaming, failure_report, None, fx);
         }
         // Immediately the first time, then with backoff.
-        if self.streaming.broken > 1 && verdict.decision == Decision::Relist {
-            let then = verdict.decision.next();
-            verdict = Verdict { decision: Decision::BackOff { retry_after: None, then }, ..verdict };
+        if self.streaming.broken > 1 && classification.decision == Decision::Relist {
+            let then = classification.decision.next();
+            classification =
+                Classification { decision: Decision::BackOff { retry_after: None, then }, ..classification };
         }
-        self.follow(Phase::List, failure_report.failure, verdict, &failure_report.message, fx)
+        self.execute(Phase::List, failure_report.failure, classification, &failure_report.message, fx)
     }
 
     /// Starts a paginated list, and remembers to do so if `remember` has a reason.
@@ -276,9 +277,9 @@ impl<K> Machine<K> {
         remember: Option<&'static str>,
         fx: &mut Effects<K>,
     ) -> Action {
-        let reason = self.judge(Phase::List, failure_report.failure).reason;
-        let verdict = Verdict { decision: Decision::Relist, reason };
-        self.report(Phase::List, verdict, &failure_report.message, None, fx);
+        let reason = self.classify(Phase::List, failure_report.failure).reason;
+        let classification = Classification { decision: Decision::Relist, reason };
+        self.report(Phase::List, classification, &failure_report.message, None, fx);
         if let Some(why) = remember {
             let until = self.now.saturating_add(self.options.streaming.remember);
             self.streaming = StreamingSupport { broken: 0, until: Some(until) };

@@ -52,7 +52,7 @@ fn a_streaming_list_is_given_up_however_late_its_timer_fires() {
 }
 
 #[test]
-fn a_streaming_list_that_ends_at_once_and_empty_is_tried_again_after_a_wait_and_others_at_once() {
+fn a_streaming_list_that_ends_empty_is_retried_after_a_delay_and_others_immediately() {
     let ended = |machine: &mut Machine<()>, at| machine.step(at, Input::Ended).action;
     assert!(matches!(ended(&mut streaming(), Duration::ZERO), Action::Wait { .. }));
     assert!(matches!(ended(&mut streaming(), SECOND), Action::Watch(_)), "it lasted");

@@ -9,7 +9,7 @@ use watchkeeper_client::{
 
 use super::{
     Action, CheckResponse, EventKind, FailureReport, Machine, ReflectorEvent, State, WENT_BACK,
-    history::{Judgement, Verification},
+    history::{CheckResult, Verification},
     io::Effects,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 
 /// The minimum duration of a working watch without events. A shorter one is a sign of a server that is not
 /// serving.
-pub(super) const AT_LEAST: Duration = Duration::from_secs(1);
+pub(super) const MIN_WORKING_DURATION: Duration = Duration::from_secs(1);
 
 /// A requested or open watch.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct WatchState {
 }
 
 impl WatchState {
-    fn asked_for(timeout: Duration, replays_from: Option<String>) -> Self {
+    fn requested(timeout: Duration, replays_from: Option<String>) -> Self {
         Self {
             timeout,
             replays_from,
@@ -52,7 +52,7 @@ impl WatchState {
 
     /// Returns the watch that a completed streaming list continues as.
     pub(super) fn behind_list(timeout: Duration, now: Duration) -> Self {
-        Self { opened: Some(now), has_listed: true, ..Self::asked_for(timeout, None) }
+        Self { opened: Some(now), has_listed: true, ..Self::requested(timeout, None) }
     }
 
     /// Returns the time of the next check or timeout.
@@ -97,7 +97,7 @@ impl<K> Machine<K> {
 
     fn watch_from(&mut self, version: String, replays_from: Option<String>) -> Action {
         let timeout = self.watch_timeout();
-        self.state = State::Watch(WatchState::asked_for(timeout, replays_from));
+        self.state = State::Watch(WatchState::requested(timeout, replays_from));
         Action::Watch(WatchRequest::new().resource_version(version).timeout(timeout))
     }
 
@@ -107,16 +107,16 @@ impl<K> Machine<K> {
 
     pub(super) fn watch_opened(&mut self, watch: WatchState, fx: &mut Effects<K>) -> Action {
         self.state = State::Watch(WatchState { opened: Some(self.now), ..watch });
-        self.is_open(fx)
+        self.record_open(fx)
     }
 
     /// Records that the watch is open.
-    pub(super) fn is_open(&mut self, fx: &mut Effects<K>) -> Action {
+    pub(super) fn record_open(&mut self, fx: &mut Effects<K>) -> Action {
         fx.event(ReflectorEvent::WatchOpened);
         if let State::Watch(watch) = &mut self.state {
             watch.next_check = self.options.history_check.next(self.now);
         }
-        self.carry_on()
+        self.continue_state()
     }
 
     fn check_if_due(&mut self, fx: &mut Effects<K>) {
@@ -144,20 +144,20 @@ impl<K> Machine<K> {
         fx: &mut Effects<K>,
     ) -> Action {
         if let Some(mut verification) = watch.verification.take() {
-            match verification.judge(response) {
-                Judgement::Ask => {
+            match verification.evaluate(response) {
+                CheckResult::Continue => {
                     fx.check = Some(verification.request());
                     watch.verification = Some(verification);
                 }
-                Judgement::Refuted(why) => {
-                    self.settle(&watch);
+                CheckResult::Refuted(why) => {
+                    self.record_progress(&watch);
                     return self.history_replaced(&why, Phase::WatchStream, fx);
                 }
-                Judgement::Confirmed | Judgement::Unconfirmed | Judgement::Failed => {}
+                CheckResult::Confirmed | CheckResult::Unconfirmed | CheckResult::Failed => {}
             }
         }
         self.state = State::Watch(watch);
-        self.carry_on()
+        self.continue_state()
     }
 
     pub(super) fn watch_event(
@@ -186,7 +186,7 @@ impl<K> Machine<K> {
                      was expected",
                     identity.key()
                 );
-                self.settle(&watch);
+                self.record_progress(&watch);
                 return self.history_replaced(&why, Phase::WatchStream, fx);
             }
             if self.is_older(&found, seen) {
@@ -230,7 +230,7 @@ impl<K> Machine<K> {
         self.changed = Some(found.clone());
         self.version = Some(found);
         self.state = State::Watch(watch);
-        self.carry_on()
+        self.continue_state()
     }
 
     fn event_went_back(
@@ -241,7 +241,7 @@ impl<K> Machine<K> {
         seen: String,
         fx: &mut Effects<K>,
     ) -> Action {
-        self.settle(watch);
+        self.record_progress(watch);
         let message = format!(
             "the watch brought resourceVersion {found} of object {key:?} after {seen}; \
              set ReflectorOptions::versions to Opaque if this server's versions do not count up"
@@ -252,8 +252,8 @@ impl<K> Machine<K> {
         let tried = self.tried.unwrap_or(Next::Resume);
         let situation = Situation::at(Phase::WatchStream).after(tried);
         let failure = Self::protocol_failure();
-        let verdict = classify(situation, failure);
-        self.follow_because(WENT_BACK, Phase::WatchStream, failure, verdict, &message.into(), fx)
+        let classification = classify(situation, failure);
+        self.execute_with_cause(WENT_BACK, Phase::WatchStream, failure, classification, &message.into(), fx)
     }
 
     pub(super) fn watch_bookmark(
@@ -279,7 +279,7 @@ impl<K> Machine<K> {
             }
         }
         self.state = State::Watch(watch);
-        self.carry_on()
+        self.continue_state()
     }
 
     pub(super) fn watch_timer(&mut self, watch: WatchState, fx: &mut Effects<K>) -> Action {
@@ -289,21 +289,21 @@ impl<K> Machine<K> {
         }
         self.state = State::Watch(watch);
         self.check_if_due(fx);
-        self.carry_on()
+        self.continue_state()
     }
 
     pub(super) fn watch_ended(&mut self, watch: &WatchState, fx: &mut Effects<K>) -> Action {
-        let failure = Failure::closed(self.settle(watch));
-        let verdict = self.judge(Phase::WatchStream, failure);
-        if verdict.decision == Decision::Resume {
+        let failure = Failure::closed(self.record_progress(watch));
+        let classification = self.classify(Phase::WatchStream, failure);
+        if classification.decision == Decision::Resume {
             // The normal end of a watch is not a failure.
             self.trust.connection_lost();
             self.is_renewal = watch.was_ended_as_requested(self.now);
-            fx.event(ReflectorEvent::WatchRestarted { reason: verdict.reason.label() });
-            return self.go(Next::Resume, fx);
+            fx.event(ReflectorEvent::WatchRestarted { reason: classification.reason.label() });
+            return self.proceed(Next::Resume, fx);
         }
         let message = "the server ended the watch immediately, without an event".into();
-        self.follow(Phase::WatchStream, failure, verdict, &message, fx)
+        self.execute(Phase::WatchStream, failure, classification, &message, fx)
     }
 
     pub(super) fn watch_failed(
@@ -312,17 +312,17 @@ impl<K> Machine<K> {
         failure_report: &FailureReport,
         fx: &mut Effects<K>,
     ) -> Action {
-        self.settle(watch);
+        self.record_progress(watch);
         let phase = if watch.opened.is_some() { Phase::WatchStream } else { Phase::WatchStart };
         self.fail(phase, failure_report, fx)
     }
 
     /// Returns whether the watch made progress, and resets the escalation if so.
-    fn settle(&mut self, watch: &WatchState) -> bool {
+    fn record_progress(&mut self, watch: &WatchState) -> bool {
         let lasted = watch.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened));
         // A list or a few events do not count: watches that fail soon after each list must not cause lists in
         // quick succession.
-        let has_worked = lasted >= AT_LEAST;
+        let has_worked = lasted >= MIN_WORKING_DURATION;
         if has_worked {
             self.backoff.reset();
             self.has_relisted = false;

@@ -192,7 +192,7 @@ fn objects_stored_while_an_index_is_being_added_are_in_it_as_they_are_then() {
 }
 
 #[test]
-fn a_taken_name_and_an_unknown_one_are_told_apart() {
+fn duplicate_and_unknown_names_are_different_errors() {
     let store: Store<ConfigMap> = Store::new();
     store.add_index("tags", tags).unwrap();
     assert_eq!(store.add_index("tags", tags).unwrap_err(), IndexError::Duplicate { name: "tags".to_owned() });

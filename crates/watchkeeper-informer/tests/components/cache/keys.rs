@@ -22,7 +22,7 @@ fn a_key_is_namespace_and_name_or_the_name_alone() {
 }
 
 #[test]
-fn what_is_not_a_key_is_refused_with_what_it_was() {
+fn an_invalid_key_is_rejected_and_quoted_in_the_error() {
     for (text, expected) in [
         ("", KeyError::NoName),
         ("shop/", KeyError::NoName),
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_reads_back_as_what_it_was_made_of(namespace in "[a-z/]{0,3}", name in "[a-z./]{0,3}") {
+    fn a_key_parses_back_to_its_parts(namespace in "[a-z/]{0,3}", name in "[a-z./]{0,3}") {
         if let Ok(key) = ObjectKey::new(Some(&namespace), &name) {
             prop_assert_eq!(key.namespace().unwrap_or_default(), namespace);
             prop_assert_eq!(key.name(), name);

@@ -22,7 +22,7 @@ fn cache() -> Store<ConfigMap> {
 }
 
 #[test]
-fn every_operator_of_a_label_selector_selects_what_the_api_would() {
+fn every_label_selector_operator_matches_as_in_the_api() {
     let lister = Lister::new(cache());
     let set = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
     let app = || "app".to_owned();
@@ -85,7 +85,7 @@ fn a_view_lists_and_gets_the_same_without_counting_references() {
 }
 
 #[test]
-fn a_view_stays_as_it_was_and_frees_what_only_it_had() {
+fn a_view_does_not_change_and_frees_its_own_objects_when_dropped() {
     let store = cache();
     let lister = Lister::new(store.clone());
     let view = lister.view();
@@ -100,7 +100,7 @@ fn a_view_stays_as_it_was_and_frees_what_only_it_had() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_in_the_words_of_the_api() {
+fn a_missing_object_is_reported_as_a_not_found_status_of_the_api() {
     let lister = Lister::new(Store::<k8s_openapi::api::apps::v1::Deployment>::new());
     let error = lister.namespace("shop").get("web").unwrap_err();
     assert_eq!(error.to_string(), r#"deployments "web" in namespace "shop" is not in the cache"#);

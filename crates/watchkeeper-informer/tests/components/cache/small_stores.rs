@@ -45,7 +45,7 @@ fn a_fifo_pops_the_latest_state_at_the_place_of_the_first() {
 }
 
 #[test]
-fn a_fifo_forgets_what_is_deleted_and_a_re_added_key_keeps_its_place() {
+fn a_fifo_drops_deleted_objects_and_a_re_added_key_keeps_its_position() {
     let fifo = Fifo::new();
     for (name, version) in [("a", "1"), ("b", "2"), ("c", "3")] {
         fifo.add(at(name, version)).unwrap();
@@ -59,7 +59,7 @@ fn a_fifo_forgets_what_is_deleted_and_a_re_added_key_keeps_its_place() {
 }
 
 #[test]
-fn a_replacement_is_what_is_popped_next_and_nothing_before_it() {
+fn after_a_replacement_only_its_objects_are_popped() {
     let fifo = Fifo::new();
     fifo.add(at("old", "1")).unwrap();
     fifo.replace([at("b", "2"), at("a", "3"), at("b", "4")]).unwrap();
@@ -181,7 +181,7 @@ fn an_undelta_store_passes_its_whole_contents_on_after_each_change() {
 }
 
 #[test]
-fn the_function_of_an_undelta_store_may_write_to_it_and_is_never_run_twice_at_once() {
+fn the_function_of_an_undelta_store_may_write_to_it_and_never_runs_concurrently() {
     let store: Arc<OnceLock<UndeltaStore<ConfigMap>>> = Arc::default();
     let (inner, pushed) = (Arc::clone(&store), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&pushed);
@@ -281,7 +281,7 @@ fn adding_again_begins_the_time_anew_and_replacing_begins_it_for_all() {
 }
 
 #[test]
-fn what_has_expired_is_let_go_of() {
+fn expired_objects_are_freed() {
     let (cache, clock) = expiring(10);
     let objects = ["a", "b", "c"].map(|name| at(name, "1"));
     let watched = objects.each_ref().map(Arc::downgrade);

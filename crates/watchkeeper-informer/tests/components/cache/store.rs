@@ -24,7 +24,7 @@ fn resource_version(store: &Store<ConfigMap>) -> Option<String> {
 }
 
 #[test]
-fn what_is_added_is_found_by_its_key_until_it_is_deleted() {
+fn an_added_object_is_found_by_its_key_until_it_is_deleted() {
     let store = Store::new();
     let (first, second) = (at("shop/web", "1"), at("shop/web", "2"));
     assert!(store.add(Arc::clone(&first)).unwrap().is_none());
@@ -62,7 +62,7 @@ fn an_object_without_a_key_is_refused_and_with_it_the_whole_replacement() {
 }
 
 #[test]
-fn a_batch_is_applied_in_order_and_each_change_says_what_it_did() {
+fn a_batch_is_applied_in_order_and_each_operation_has_a_result() {
     let store = Store::new();
     let before = at("a/kept", "1");
     store.add(Arc::clone(&before)).unwrap();
@@ -92,7 +92,7 @@ fn a_batch_is_applied_in_order_and_each_change_says_what_it_did() {
 }
 
 #[test]
-fn a_replacement_says_what_it_added_updated_and_deleted() {
+fn a_replacement_reports_added_updated_and_deleted_objects() {
     // Once in place and once on a copy, which the number of objects decides.
     for extra in [0, 500] {
         let store = Store::new();
@@ -154,7 +154,7 @@ fn which_version_the_store_is_at_after_each_write() {
 }
 
 #[test]
-fn what_would_take_the_version_back_is_refused_whole() {
+fn a_write_with_an_older_version_is_rejected_as_a_whole() {
     let store = Store::new();
     store.replace([at("a/x", "9"), at("a/y", "10")], Some(&version("10"))).unwrap();
     let backwards = |offered: &str| StoreError::Backwards { held: version("10"), offered: version(offered) };
@@ -248,7 +248,7 @@ fn an_object_is_freed_with_the_last_of_store_and_snapshots() {
 }
 
 #[test]
-fn a_look_counts_no_reference_and_is_at_the_very_object() {
+fn a_borrowed_read_increments_no_reference_count_and_returns_the_stored_object() {
     let store = Store::new();
     store.add_index("tags", tags).unwrap();
     let object = tagged("a/x", "one");

@@ -159,23 +159,23 @@ impl Pair {
                 self.store.bookmark(&at).expect("newer");
             }
             Write::Apply(changes) => {
-                let mut asked = Vec::new();
+                let mut requested = Vec::new();
                 let mut expected = Vec::new();
                 for change in changes {
                     match change {
                         Ok(seed) => {
                             let object = seed.object();
                             self.expect_odd([&seed]);
-                            asked.push(StoreOp::put(Arc::clone(&object)).expect("has a key"));
+                            requested.push(StoreOp::put(Arc::clone(&object)).expect("has a key"));
                             expected.push((true, self.model.insert(seed.key(), object)));
                         }
                         Err(number) => {
-                            asked.push(StoreOp::delete(key(&key_of(number))));
+                            requested.push(StoreOp::delete(key(&key_of(number))));
                             expected.push((false, self.model.remove(&key_of(number))));
                         }
                     }
                 }
-                let applied = self.store.apply(asked, Some(&at)).expect("newer");
+                let applied = self.store.apply(requested, Some(&at)).expect("newer");
                 prop_assert_eq!(applied.results.len(), expected.len());
                 for (outcome, (is_put, before)) in applied.results.iter().zip(&expected) {
                     prop_assert!(is_outcome(outcome, *is_put, before.as_ref()));

@@ -3,7 +3,7 @@
 use super::{drain, fifo, fifo_fixture::object, try_pop};
 
 #[test]
-fn have_each_key_once_and_no_more_than_asked_for() {
+fn have_each_key_once_and_at_most_the_requested_number() {
     let fifo = fifo();
     for version in 1..=10 {
         fifo.add(object(&format!("{}", version % 5), version)).unwrap();
@@ -30,7 +30,7 @@ fn are_handed_out_one_at_a_time() {
 }
 
 #[test]
-fn that_are_dropped_unfinished_go_back_before_what_came_in_meanwhile() {
+fn that_are_dropped_unfinished_are_requeued_before_later_changes() {
     let fifo = fifo();
     fifo.replace(vec![object("a", 1), object("b", 2)], Some("2")).unwrap();
     fifo.add(object("c", 3)).unwrap();

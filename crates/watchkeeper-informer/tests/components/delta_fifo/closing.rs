@@ -9,7 +9,7 @@ use std::{
 use super::{describe, fifo, fifo_fixture::object};
 
 #[tokio::test]
-async fn lets_what_is_in_line_be_popped_and_then_ends_every_pop() {
+async fn lets_queued_changes_be_popped_and_then_ends_every_pop() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     fifo.close();

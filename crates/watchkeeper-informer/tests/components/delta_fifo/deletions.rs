@@ -6,7 +6,7 @@ use super::{Cache, drain, fifo, fifo_before, fifo_fixture::object, try_pop};
 
 /// `RealFIFO` delivers such a deletion, and the handlers of client-go receive it.
 #[test]
-fn of_what_is_neither_in_line_nor_known_are_ignored() {
+fn of_objects_neither_queued_nor_known_are_ignored() {
     let fifo = fifo();
     fifo.delete(object("a", 1)).unwrap();
     assert_eq!(drain(&fifo), <[&str; 0]>::default());

@@ -90,7 +90,7 @@ fn known_objects_not_in_the_list_are_deleted_with_their_newest_state_before_the_
 }
 
 #[test]
-fn add_to_what_is_in_line_for_a_key() {
+fn add_to_the_queued_changes_of_a_key() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     fifo.replace(vec![object("a", 2)], Some("2")).unwrap();

@@ -19,7 +19,7 @@ enum Call {
     Bookmark,
     Pop(usize),
     Done,
-    PutBack,
+    Requeue,
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
@@ -37,7 +37,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         2 => Just(Call::Bookmark),
         8 => (1..4_usize).prop_map(Call::Pop),
         7 => Just(Call::Done),
-        2 => Just(Call::PutBack),
+        2 => Just(Call::Requeue),
     ];
     (any::<bool>(), prop::collection::vec(key(), 0..6), prop::collection::vec(call, 1..120)).prop_map(
         |(starts_with_list, list, mut calls)| {
@@ -137,7 +137,7 @@ impl Pair {
                 }
                 self.reference.done();
             }
-            Call::PutBack => {
+            Call::Requeue => {
                 self.in_hand = None;
                 self.reference.put_back();
             }
@@ -152,7 +152,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_queue_answers_as_the_reference_does(calls in calls()) {
+    fn the_queue_behaves_like_the_reference(calls in calls()) {
         let cache = Cache::default();
         let fifo = fifo_before(&cache);
         let mut pair = Pair { fifo, cache, reference: Reference::default(), in_hand: None, version: 0 };
@@ -160,7 +160,7 @@ proptest! {
             pair.run(call)?;
         }
         // Whatever happened: what is left comes out.
-        pair.run(Call::PutBack)?;
+        pair.run(Call::Requeue)?;
         while pair.fifo.queued_keys() > 0 {
             pair.run(Call::Pop(3))?;
             pair.run(Call::Done)?;

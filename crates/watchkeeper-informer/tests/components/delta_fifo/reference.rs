@@ -48,7 +48,7 @@ pub(crate) struct Reference {
     time: u64,
     /// Keys of the first list that are not finished; `None` before it.
     unfinished: Option<usize>,
-    told: Option<Version>,
+    received: Option<Version>,
     in_hand: Option<InHand>,
 }
 
@@ -115,7 +115,7 @@ impl Reference {
         let earliest = self.line.iter().flat_map(|entry| &entry.deltas).map(|delta| delta.arrived).min();
         let reached = |&&(time, _): &&(u64, Version)| earliest.is_none_or(|earliest| time < earliest);
         let watermark = self.reached.iter().rev().find(reached).map(|&(_, version)| version);
-        if batch.is_empty() && watermark == self.told {
+        if batch.is_empty() && watermark == self.received {
             return None;
         }
         for entry in &batch {
@@ -134,7 +134,7 @@ impl Reference {
 
     pub(crate) fn done(&mut self) {
         if let Some((batch, _, watermark)) = self.in_hand.take() {
-            self.told = watermark;
+            self.received = watermark;
             let finished = batch.iter().filter(|entry| entry.is_of_first_list).count();
             self.unfinished = self.unfinished.map(|unfinished| unfinished - finished);
         }

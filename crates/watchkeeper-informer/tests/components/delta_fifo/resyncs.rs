@@ -20,7 +20,7 @@ fn pass_over_keys_in_line_whatever_is_to_happen_to_them() {
 }
 
 #[test]
-fn take_what_is_in_hand_for_applied() {
+fn treat_keys_in_flight_as_applied() {
     let cache = Cache::with(&[object("updated", 1), object("deleted", 1)]);
     let fifo = fifo_before(&cache);
     fifo.update(object("updated", 2)).unwrap();

@@ -18,7 +18,7 @@ fn comes_when_every_object_and_deletion_of_the_first_list_is_finished() {
 }
 
 #[test]
-fn follows_from_what_came_first() {
+fn depends_on_the_first_change() {
     type Fill = fn(&Fifo);
     let table: [(&str, Fill, bool); 6] = [
         ("nothing", |_| {}, false),
@@ -36,7 +36,7 @@ fn follows_from_what_came_first() {
 }
 
 #[test]
-fn does_not_depend_on_what_arrives_behind_the_first_list() {
+fn does_not_depend_on_changes_after_the_first_list() {
     let fifo = fifo();
     fifo.replace(vec![object("a", 1)], Some("1")).unwrap();
     fifo.update(object("a", 2)).unwrap();

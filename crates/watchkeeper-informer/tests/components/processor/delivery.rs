@@ -17,7 +17,7 @@ use super::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn every_handler_is_told_everything_in_order() {
+async fn every_handler_receives_every_event_in_order() {
     let mut informer = Informer::running();
     let listeners = [informer.add(HandlerOptions::new("one")), informer.add(HandlerOptions::new("two"))];
     informer.apply([(Added, object("a", 1)), (Added, object("b", 2))]);
@@ -41,52 +41,55 @@ async fn an_object_that_was_replaced_by_another_of_its_name_is_deleted_and_added
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_list_found_unchanged_is_told_only_to_those_that_asked() {
+async fn unchanged_objects_are_delivered_only_to_handlers_that_request_them() {
     let mut informer = Informer::running();
     let others = informer.add(HandlerOptions::new("others"));
-    let asked = informer.add(HandlerOptions::new("asked").unchanged());
+    let wants_unchanged = informer.add(HandlerOptions::new("unchanged").unchanged());
     informer.apply([(Added, object("a", 1)), (Added, object("b", 2))]);
     informer.apply([(Replaced, object("a", 1)), (Replaced, object("b", 3)), (Replaced, object("a", 1))]);
     settle().await;
     assert_eq!(others.take(), ["added a@1", "added b@2", "updated b@2 b@3"]);
-    assert_eq!(asked.take(), ["added a@1", "added b@2", "synced a@1", "updated b@2 b@3", "synced a@1"]);
+    assert_eq!(
+        wants_unchanged.take(),
+        ["added a@1", "added b@2", "synced a@1", "updated b@2 b@3", "synced a@1"]
+    );
     informer.stop().await;
 }
 
 /// A handler is not woken for events of other handlers, and its position in the log advances anyway.
 #[tokio::test(start_paused = true)]
-async fn what_is_for_some_is_not_kept_for_others_that_wait() {
+async fn events_for_some_handlers_are_not_retained_for_idle_others() {
     let mut informer = Informer::running();
     let idle = informer.add(HandlerOptions::new("idle"));
-    let asked = informer.add(HandlerOptions::new("asked").unchanged());
+    let wants_unchanged = informer.add(HandlerOptions::new("unchanged").unchanged());
     informer.apply([(Added, object("a", 1))]);
     settle().await;
     let unchanged = object("a", 1);
     for _ in 0..10 {
         informer.apply([(Replaced, Arc::clone(&unchanged))]);
     }
-    assert_eq!((idle.status().pending, asked.status().pending), (0, 10));
+    assert_eq!((idle.status().pending, wants_unchanged.status().pending), (0, 10));
     settle().await;
     informer.apply([(Updated, object("a", 2))]);
     settle().await;
     assert_eq!(idle.take(), ["added a@1", "updated a@1 a@2"]);
-    assert_eq!(asked.take().len(), 12);
+    assert_eq!(wants_unchanged.take().len(), 12);
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_function_is_a_handler_and_sees_the_cached_objects_themselves() {
     let mut informer = Informer::running();
-    let told: Arc<Mutex<Vec<Event<ConfigMap>>>> = Arc::default();
-    let record = Arc::clone(&told);
+    let received: Arc<Mutex<Vec<Event<ConfigMap>>>> = Arc::default();
+    let record = Arc::clone(&received);
     let handler = move |event: &Event<ConfigMap>| record.lock().push(event.clone());
     let options = HandlerOptions::new("function");
     let _ = informer.processor.lock().add(handler, options, None::<Vec<_>>).unwrap();
     informer.apply([(Added, object("a", 1)), (Updated, object("a", 2))]);
     settle().await;
-    let told = std::mem::take(&mut *told.lock());
-    assert_eq!(told.iter().map(describe).collect::<Vec<_>>(), ["added a@1", "updated a@1 a@2"]);
-    assert!(Arc::ptr_eq(told[1].object(), &informer.cache["a"]));
+    let received = std::mem::take(&mut *received.lock());
+    assert_eq!(received.iter().map(describe).collect::<Vec<_>>(), ["added a@1", "updated a@1 a@2"]);
+    assert!(Arc::ptr_eq(received[1].object(), &informer.cache["a"]));
     informer.stop().await;
 }
 

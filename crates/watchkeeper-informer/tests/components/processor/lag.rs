@@ -30,7 +30,7 @@ async fn stuck(informer: &mut Informer, options: HandlerOptions) -> Listener {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_to_a_key_becomes_what_it_takes_to_bring_the_handler_up_to_date() {
+async fn pending_events_of_a_key_are_coalesced_to_the_minimum() {
     type Changes = Vec<(DeltaKind, Arc<ConfigMap>)>;
     let old = || object("a", 1);
     let table: Vec<(&str, bool, Changes, &[&str])> = vec![
@@ -128,10 +128,10 @@ async fn old_is_the_very_object_the_handler_was_given_last() {
     }
     listener.unblock();
     settle().await;
-    let told = std::mem::take(&mut *listener.told.lock());
-    assert_eq!(told.len(), 2);
-    assert!(Arc::ptr_eq(told[1].last_seen().unwrap(), &first));
-    assert!(Arc::ptr_eq(told[1].object(), &informer.cache["a"]));
+    let received = std::mem::take(&mut *listener.received.lock());
+    assert_eq!(received.len(), 2);
+    assert!(Arc::ptr_eq(received[1].last_seen().unwrap(), &first));
+    assert!(Arc::ptr_eq(received[1].object(), &informer.cache["a"]));
     informer.stop().await;
 }
 
@@ -146,7 +146,7 @@ async fn the_last_seen_state_of_a_coalesced_deletion_is_the_object_the_handler_w
     }
     listener.unblock();
     settle().await;
-    let last_seen = listener.told.lock()[1].last_seen().cloned();
+    let last_seen = listener.received.lock()[1].last_seen().cloned();
     assert_eq!(listener.take(), ["added! a@1", "deleted a@4"]);
     assert!(last_seen.is_some_and(|object| Arc::ptr_eq(&object, &first)));
     informer.stop().await;
@@ -160,7 +160,7 @@ async fn stuck_on_initial(informer: &Informer) -> Listener {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_lags_within_its_bound_is_told_of_every_event() {
+async fn a_handler_that_lags_within_its_limit_receives_every_event() {
     let mut informer = Informer::running();
     let listener = stuck(&mut informer, HandlerOptions::new("handler").max_lag_events(10)).await;
     for version in 2..=11 {
@@ -262,7 +262,7 @@ async fn case_43_a_stuck_handler_holds_on_to_two_states_of_a_key_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_handler_delays_nobody_else() {
+async fn a_stuck_handler_delays_no_other_handler() {
     let mut informer = Informer::running();
     let stuck = stuck(&mut informer, HandlerOptions::new("stuck")).await;
     let other = informer.add(HandlerOptions::new("other"));
@@ -275,7 +275,7 @@ async fn a_stuck_handler_delays_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_come_out_of_a_backlog_in_the_order_of_their_first_unheard_event() {
+async fn a_backlog_delivers_keys_in_the_order_of_their_first_pending_event() {
     let mut informer = Informer::running();
     let listener = stuck(&mut informer, impatient()).await;
     for (name, version) in [("c", 2), ("a", 3), ("b", 4), ("c", 5), ("a", 6)] {

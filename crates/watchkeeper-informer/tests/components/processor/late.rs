@@ -8,7 +8,7 @@ use watchkeeper_informer::{
 use super::{DELETED, Informer, fifo_fixture::object, settle};
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_is_told_what_there_is_and_then_what_happens() {
+async fn a_late_handler_receives_the_cached_objects_and_then_later_events() {
     let mut informer = Informer::running();
     informer.first_list(&[object("a", 1), object("b", 2)]);
     informer.apply([(Updated, object("a", 3))]);
@@ -38,7 +38,7 @@ async fn a_handler_is_in_sync_when_it_has_returned_from_the_last_initial_event()
     }
     settle().await;
     assert!(early.registration.has_synced() && late.registration.has_synced());
-    assert!(early.take().iter().chain(&late.take()).all(|told| told.starts_with("added!")));
+    assert!(early.take().iter().chain(&late.take()).all(|received| received.starts_with("added!")));
     early.unblock();
     late.unblock();
     informer.stop().await;
@@ -82,7 +82,7 @@ async fn a_waiting_handler_that_no_event_of_the_first_list_concerns_is_in_sync()
 /// The sync does not wait for objects of the initial list that were deleted before a slow handler received
 /// them.
 #[tokio::test(start_paused = true)]
-async fn a_handler_whose_initial_objects_are_gone_before_it_heard_of_them_is_in_sync() {
+async fn a_handler_whose_initial_objects_were_deleted_before_delivery_is_synced() {
     let mut informer = Informer::running();
     let listener = informer.add(HandlerOptions::new("handler").max_lag_events(0));
     listener.block();

@@ -105,9 +105,9 @@ impl Informer {
 
     /// Adds a handler together with what the cache holds.
     fn add(&self, options: HandlerOptions) -> Listener {
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let received = Arc::new(Mutex::new(Vec::new()));
         let gate = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        let (record, pass) = (Arc::clone(&told), Arc::clone(&gate));
+        let (record, pass) = (Arc::clone(&received), Arc::clone(&gate));
         let handler = move |event: Event<ConfigMap>| {
             let (record, pass) = (Arc::clone(&record), Arc::clone(&pass));
             async move {
@@ -121,7 +121,7 @@ impl Informer {
         let mut guard: ProcessorGuard<'_, ConfigMap> = self.processor.lock();
         let snapshot: Vec<Arc<ConfigMap>> = self.cache.values().cloned().collect();
         let registration = guard.add_async(handler, options, Some(snapshot)).expect("not shut down");
-        Listener { told, gate, registration }
+        Listener { received, gate, registration }
     }
 
     /// Shuts down and waits for every handler to end.
@@ -136,7 +136,7 @@ impl Informer {
 
 /// A handler that records its events.
 struct Listener {
-    told: Arc<Mutex<Vec<Event<ConfigMap>>>>,
+    received: Arc<Mutex<Vec<Event<ConfigMap>>>>,
     gate: Arc<Semaphore>,
     registration: Registration<ConfigMap>,
 }
@@ -159,7 +159,7 @@ impl Listener {
 
     /// Returns the events since the last call.
     fn take(&self) -> Vec<String> {
-        self.told.lock().drain(..).map(|event| describe(&event)).collect()
+        self.received.lock().drain(..).map(|event| describe(&event)).collect()
     }
 
     fn status(&self) -> HandlerStatus {

@@ -77,7 +77,7 @@ struct Watched {
     due_for_sync: Option<usize>,
     /// The contents of the cache according to the events.
     view: BTreeMap<String, Arc<ConfigMap>>,
-    told: Vec<Event<ConfigMap>>,
+    received: Vec<Event<ConfigMap>>,
 }
 
 impl Watched {
@@ -87,7 +87,7 @@ impl Watched {
         history: &[Event<ConfigMap>],
         snapshots: &[Arc<ConfigMap>],
     ) -> Result<(), TestCaseError> {
-        let new = std::mem::take(&mut *self.listener.told.lock());
+        let new = std::mem::take(&mut *self.listener.received.lock());
         for event in &new {
             let key = event.object().metadata.name.clone().unwrap_or_default();
             let context =
@@ -125,12 +125,12 @@ impl Watched {
                 self.view.insert(key, Arc::clone(event.object()));
             }
         }
-        self.told.extend(new);
+        self.received.extend(new);
         let status = self.listener.registration.status();
         if let Some(status) = status.filter(|status| status.has_synced) {
             let due = self.due_for_sync.ok_or_else(|| TestCaseError::fail("in sync before the informer"))?;
-            let heard = status.delivered + status.events_coalesced;
-            prop_assert!(heard >= due as u64, "in sync after {heard} of {due} initial events");
+            let delivered = status.delivered + status.events_coalesced;
+            prop_assert!(delivered >= due as u64, "in sync after {delivered} of {due} initial events");
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl World {
                     .map(|object| format!("added! {}", super::label(object)))
                     .collect();
                 let due_for_sync = self.is_synced.then_some(expected.len());
-                let (told, view) = (Vec::new(), BTreeMap::new());
+                let (received, view) = (Vec::new(), BTreeMap::new());
                 self.watched.push(Watched {
                     listener,
                     options,
@@ -216,7 +216,7 @@ impl World {
                     is_removed: false,
                     due_for_sync,
                     view,
-                    told,
+                    received,
                 });
             }
             Step::Remove(which) => {
@@ -299,8 +299,8 @@ impl World {
                 prop_assert_eq!(status.times_coalesced, 0);
             }
             if status.times_coalesced == 0 {
-                let told: Vec<String> = watched.told.iter().map(describe).collect();
-                prop_assert_eq!(&told, &watched.expected);
+                let received: Vec<String> = watched.received.iter().map(describe).collect();
+                prop_assert_eq!(&received, &watched.expected);
             }
         }
         self.informer.stop().await;
@@ -317,7 +317,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn each_handler_hears_a_story_that_fits_what_happened(steps in steps()) {
+    fn each_handler_receives_a_consistent_sequence_of_the_published_events(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime").block_on(async {
             let mut world = World::new();

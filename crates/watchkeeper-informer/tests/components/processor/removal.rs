@@ -21,7 +21,7 @@ use watchkeeper_informer::{
 use super::{Informer, describe, fifo_fixture::object, settle};
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_handler_is_told_nothing_more_and_the_others_are() {
+async fn a_removed_handler_is_not_called_again_and_the_others_are() {
     let mut informer = Informer::running();
     let removed = informer.add(HandlerOptions::new("removed"));
     let stays = informer.add(HandlerOptions::new("stays"));
@@ -41,7 +41,7 @@ async fn a_removed_handler_is_told_nothing_more_and_the_others_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn removal_waits_for_the_call_that_is_running_and_drops_what_is_pending() {
+async fn removal_waits_for_the_running_call_and_drops_pending_events() {
     let mut informer = Informer::running();
     let listener = informer.add(HandlerOptions::new("handler"));
     listener.block();
@@ -95,8 +95,8 @@ async fn a_removed_handler_that_is_stuck_holds_on_to_nothing_but_its_event() {
 #[tokio::test(start_paused = true)]
 async fn the_same_handler_registered_twice_is_two() {
     let mut informer = Informer::running();
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let record = Arc::clone(&told);
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let record = Arc::clone(&received);
     let handler = Arc::new(move |event: &Event<ConfigMap>| record.lock().push(describe(event)));
     let add = |name: &str| {
         let mut guard = informer.processor.lock();
@@ -108,7 +108,7 @@ async fn the_same_handler_registered_twice_is_two() {
     first.remove().await;
     informer.apply([(Updated, object("a", 2))]);
     settle().await;
-    assert_eq!(*told.lock(), ["added a@1", "added a@1", "updated a@1 a@2"]);
+    assert_eq!(*received.lock(), ["added a@1", "added a@1", "updated a@1 a@2"]);
     informer.stop().await;
 }
 
@@ -116,9 +116,9 @@ async fn the_same_handler_registered_twice_is_two() {
 async fn a_handler_can_remove_itself_and_the_call_it_does_that_in_is_the_last() {
     let mut informer = Informer::running();
     let own: Arc<OnceLock<Registration<ConfigMap>>> = Arc::default();
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
 
-    let (itself, record) = (Arc::clone(&own), Arc::clone(&told));
+    let (itself, record) = (Arc::clone(&own), Arc::clone(&received));
     let waits = move |event: Event<ConfigMap>| {
         let (itself, record) = (Arc::clone(&itself), Arc::clone(&record));
         async move {
@@ -132,7 +132,7 @@ async fn a_handler_can_remove_itself_and_the_call_it_does_that_in_is_the_last() 
     own.set(registration.clone()).unwrap();
 
     let own_plain: Arc<OnceLock<Registration<ConfigMap>>> = Arc::default();
-    let (itself, record) = (Arc::clone(&own_plain), Arc::clone(&told));
+    let (itself, record) = (Arc::clone(&own_plain), Arc::clone(&received));
     let plain = move |event: &Event<ConfigMap>| {
         record.lock().push(describe(event));
         let removal = pin!(itself.get().unwrap().remove());
@@ -144,7 +144,7 @@ async fn a_handler_can_remove_itself_and_the_call_it_does_that_in_is_the_last() 
 
     informer.apply([(Added, object("a", 1)), (Added, object("b", 2))]);
     settle().await;
-    assert_eq!(*told.lock(), ["added a@1", "removed", "added a@1", "true"]);
+    assert_eq!(*received.lock(), ["added a@1", "removed", "added a@1", "true"]);
     assert_eq!(informer.processor.listener_count(), 0);
     // From outside it still means that no call is running.
     registration.remove().await;
@@ -155,9 +155,9 @@ async fn a_handler_can_remove_itself_and_the_call_it_does_that_in_is_the_last() 
 async fn a_handler_can_add_and_remove_others() {
     let mut informer = Informer::running();
     let other = informer.add(HandlerOptions::new("other"));
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
     let (processor, registration, record) =
-        (informer.processor.clone(), other.registration.clone(), Arc::clone(&told));
+        (informer.processor.clone(), other.registration.clone(), Arc::clone(&received));
     let handler = move |event: &Event<ConfigMap>| {
         registration.stop();
         let record = Arc::clone(&record);
@@ -170,13 +170,13 @@ async fn a_handler_can_add_and_remove_others() {
     settle().await;
     informer.apply([(Added, object("a", 1))]);
     settle().await;
-    assert_eq!(*told.lock(), ["added! a@1"]);
+    assert_eq!(*received.lock(), ["added! a@1"]);
     assert_eq!(informer.processor.listener_count(), 2);
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_nobody_ever_ran_is_removed_at_once() {
+async fn a_handler_whose_task_never_ran_is_removed_immediately() {
     let informer = Informer::new(Duration::ZERO);
     let listener = informer.add(HandlerOptions::new("handler"));
     listener.registration.remove().await;
@@ -188,16 +188,16 @@ async fn a_handler_that_nobody_ever_ran_is_removed_at_once() {
 #[tokio::test(start_paused = true)]
 async fn dropping_the_registration_leaves_the_handler_where_it_is() {
     let mut informer = Informer::running();
-    let super::Listener { told, registration, .. } = informer.add(HandlerOptions::new("handler"));
+    let super::Listener { received, registration, .. } = informer.add(HandlerOptions::new("handler"));
     drop(registration);
     informer.apply([(Added, object("a", 1))]);
     settle().await;
-    assert_eq!(told.lock().len(), 1);
+    assert_eq!(received.lock().len(), 1);
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_waits_for_running_calls_and_tells_nobody_anything_more() {
+async fn a_shutdown_waits_for_running_calls_and_no_handler_is_called_afterwards() {
     let mut informer = Informer::running();
     let idle = informer.add(HandlerOptions::new("idle"));
     let busy = informer.add(HandlerOptions::new("busy"));
@@ -231,7 +231,7 @@ async fn a_handler_that_is_added_after_the_end_is_refused_with_a_reason() {
 
 /// Ends in any order leave no task behind, even if the future that runs the handlers is dropped.
 #[tokio::test(start_paused = true)]
-async fn dropping_what_runs_the_handlers_ends_them() {
+async fn dropping_the_run_future_ends_the_handlers() {
     let mut informer = Informer::running();
     let listener = informer.add(HandlerOptions::new("handler"));
     listener.block();
@@ -240,11 +240,11 @@ async fn dropping_what_runs_the_handlers_ends_them() {
     informer.tasks.shutdown().await;
     listener.registration.remove().await;
     assert_eq!(informer.processor.listener_count(), 0);
-    assert_eq!(Arc::strong_count(&listener.told), 1, "the handler is gone");
+    assert_eq!(Arc::strong_count(&listener.received), 1, "the handler is gone");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn handlers_that_come_and_go_under_load_each_hear_a_whole_story() {
+async fn handlers_added_and_removed_under_load_each_receive_a_consistent_sequence() {
     let mut informer = Informer::running();
     let processor = informer.processor.clone();
     let mut tasks = JoinSet::new();
@@ -262,8 +262,8 @@ async fn handlers_that_come_and_go_under_load_each_hear_a_whole_story() {
                 let registration = processor.lock().add(handler, options, None::<Vec<_>>).unwrap();
                 tokio::task::yield_now().await;
                 registration.remove().await;
-                let heard = std::mem::take(&mut *versions.lock());
-                assert!(heard.is_sorted_by(|one, next| one < next), "{heard:?}");
+                let delivered = std::mem::take(&mut *versions.lock());
+                assert!(delivered.is_sorted_by(|one, next| one < next), "{delivered:?}");
                 assert_eq!(Arc::strong_count(&versions), 1, "removed, and still there");
             }
         });

@@ -64,7 +64,7 @@ async fn handlers_are_resynced_at_their_own_times_only() {
 /// With all handlers due and none of them running yet, client-go's distributor and its starter waited for
 /// each other (kubernetes#136509, kubernetes#137296).
 #[tokio::test(start_paused = true)]
-async fn case_40_a_resync_before_the_handlers_run_waits_for_nobody() {
+async fn case_40_a_resync_before_the_handlers_run_does_not_block() {
     let mut informer = Informer::new(SECOND);
     let listener = informer.add(every(1));
     informer.apply([(Added, object("a", 1))]);
@@ -77,12 +77,12 @@ async fn case_40_a_resync_before_the_handlers_run_waits_for_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_check_period_is_the_shortest_anybody_asked_for_until_it_is_fixed() {
+async fn the_check_period_is_the_shortest_requested_one_until_it_is_fixed() {
     let mut informer = Informer::new(Duration::from_hours(12));
     let long = informer.add(HandlerOptions::new("default"));
-    for (asked, expected) in [(60, 60), (55, 55), (90, 55), (5, 5), (0, 5)] {
-        informer.add(every(asked));
-        assert_eq!(informer.processor.check_period(), Duration::from_secs(expected), "after {asked} s");
+    for (requested, expected) in [(60, 60), (55, 55), (90, 55), (5, 5), (0, 5)] {
+        informer.add(every(requested));
+        assert_eq!(informer.processor.check_period(), Duration::from_secs(expected), "after {requested} s");
     }
     assert_eq!(informer.processor.fix_check_period(), Duration::from_secs(5));
     let late = informer.add(every(2));
@@ -134,7 +134,7 @@ async fn an_informer_that_never_resyncs_does_not_for_any_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_adds_nothing_to_what_a_slow_handler_is_to_be_told_anyway() {
+async fn a_resync_adds_no_event_for_a_key_with_a_pending_event() {
     let mut informer = Informer::new(SECOND);
     informer.start();
     let listener = informer.add(every(1).max_lag_events(0));

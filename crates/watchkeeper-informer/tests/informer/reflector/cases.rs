@@ -39,12 +39,12 @@ async fn http_410_at_the_start_of_every_watch_lists_again_and_again_and_each_tim
         rig.source.on_watch(Watch::refused(expired()));
     }
     rig.pass(Duration::from_mins(10)).await;
-    let asks: Vec<_> = rig.asked.all().into_iter().map(|asked| asked.what).collect();
+    let requests: Vec<_> = rig.sent.all().into_iter().map(|sent| sent.what).collect();
     assert_eq!(
-        asks[..6],
+        requests[..6],
         ["list 0 limit=500", "watch 10", "list 10", "watch 11", "list newest limit=500", "watch 12"]
     );
-    assert!(asks.len() >= 16, "it goes on: {}", asks.len());
+    assert!(requests.len() >= 16, "it goes on: {}", requests.len());
     assert!(rig.delay_after(13).await >= seconds(3), "but with care");
 }
 
@@ -56,7 +56,7 @@ async fn a_version_from_the_future_is_dropped_and_not_waited_for() {
     rig.source.on_watch(Watch::refused(too_large()));
     rig.source.on_list(List::at("15").item(map("a", "7")));
     rig.source.on_watch(Watch::new().bookmark("16"));
-    assert_eq!(rig.asks(5).await[2..], ["list newest limit=500", "watch 15", "watch 16"]);
+    assert_eq!(rig.requests(5).await[2..], ["list newest limit=500", "watch 15", "watch 16"]);
 }
 
 /// The same old version, over and over: "too old resource version" repeats when the list is taken from the same stale memory.
@@ -67,7 +67,7 @@ async fn too_old_again_right_after_the_list_leads_to_a_list_from_scratch() {
     rig.source.on_watch(Watch::new().error(expired()));
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().error(expired()));
-    assert_eq!(rig.asks(5).await[2..], ["list 10", "watch 10", "list newest limit=500"]);
+    assert_eq!(rig.requests(5).await[2..], ["list 10", "watch 10", "list newest limit=500"]);
 }
 
 /// A half-open connection: no events, no end, nothing.
@@ -77,8 +77,8 @@ async fn a_connection_that_died_without_a_word_is_found_out_and_missed_events_ar
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().modified(map("a", "11")).stall());
     rig.source.on_watch(Watch::new().modified(map("a", "12")));
-    assert_eq!(rig.tells(3).await[2], "update a@12");
-    assert_eq!(rig.asks(3).await[2], "watch 11");
+    assert_eq!(rig.deliveries(3).await[2], "update a@12");
+    assert_eq!(rig.requests(3).await[2], "watch 11");
     assert!(rig.delay_after(1).await <= seconds(630));
 }
 
@@ -90,7 +90,7 @@ async fn bookmarks_keep_the_version_to_resume_from_young() {
     let bookmarks =
         (1..=60).fold(Watch::new(), |watch, n| watch.wait(seconds(5)).bookmark((10 * n + 10).to_string()));
     rig.source.on_watch(bookmarks);
-    assert_eq!(rig.asks(3).await[2], "watch 610");
+    assert_eq!(rig.requests(3).await[2], "watch 610");
 }
 
 /// A huge burst of initial events that the server cuts off for being read too slowly, in a loop.
@@ -119,7 +119,7 @@ async fn waiting_for_a_list_that_is_forbidden_fails_with_the_reason_and_the_list
         other => panic!("{other:?}"),
     }
     rig.source.on_list(List::at("10"));
-    rig.tells(1).await;
+    rig.deliveries(1).await;
     assert!(rig.monitor.wait_for_sync(None).await.is_ok(), "once it is mended");
 }
 
@@ -131,8 +131,8 @@ async fn permission_lost_under_a_watch_costs_no_list_when_it_comes_back() {
     rig.source.on_watch(Watch::new().bookmark("11").wait(seconds(9)).error(status(403, "Forbidden")));
     rig.source.on_watch(Watch::refused(status(401, "Unauthorized")));
     let _server = rig.source.open_watch(Watch::new().modified(map("a", "15")));
-    assert_eq!(rig.tells(3).await, ["replace 10: a@5", "bookmark 11", "update a@15"]);
-    assert_eq!(rig.asks(4).await[1..], ["watch 10", "watch 11", "watch 11"]);
+    assert_eq!(rig.deliveries(3).await, ["replace 10: a@5", "bookmark 11", "update a@15"]);
+    assert_eq!(rig.requests(4).await[1..], ["watch 10", "watch 11", "watch 11"]);
 }
 
 /// The resource is not there yet, or is removed: its informer must neither hang nor hammer.
@@ -144,7 +144,7 @@ async fn a_resource_that_is_not_served_parks_the_reflector_until_it_is() {
     }
     rig.pass(Duration::from_mins(10)).await;
     assert!(matches!(rig.monitor.status(), Status::Parked { .. }), "{:?}", rig.monitor.status());
-    assert!(rig.asked.all().len() < 25, "{}", rig.asked.all().len());
+    assert!(rig.sent.all().len() < 25, "{}", rig.sent.all().len());
     assert!(matches!(rig.monitor.wait_for_sync(None).await, Err(SyncError::NotServed { .. })));
     rig.source.on_list(List::at("10"));
     rig.pass(Duration::from_mins(10)).await;
@@ -153,7 +153,7 @@ async fn a_resource_that_is_not_served_parks_the_reflector_until_it_is() {
 
 /// An API server fails, and all clients reconnect at once.
 #[tokio::test(start_paused = true)]
-async fn many_watches_cut_at_once_do_not_come_back_at_once() {
+async fn many_watches_cut_together_do_not_reconnect_together() {
     let mut rigs = Vec::new();
     for n in 0..200 {
         let mut options = plain();
@@ -173,11 +173,11 @@ async fn many_watches_cut_at_once_do_not_come_back_at_once() {
     }
     let mut comebacks = Vec::new();
     for rig in &rigs {
-        rig.asked.first(80).await;
-        let asked = rig.asked.all();
-        assert!(asked[2..].iter().all(|asked| asked.what == "watch 10"), "nobody lists");
+        rig.sent.first(80).await;
+        let sent = rig.sent.all();
+        assert!(sent[2..].iter().all(|sent| sent.what == "watch 10"), "nobody lists");
         // The first attempt after the server has been away for a minute.
-        let comeback = asked.iter().find(|asked| asked.at >= seconds(360));
+        let comeback = sent.iter().find(|sent| sent.at >= seconds(360));
         comebacks.push(comeback.expect("there is one").at.saturating_sub(seconds(360)));
     }
     comebacks.sort_unstable();
@@ -192,14 +192,14 @@ async fn many_watches_cut_at_once_do_not_come_back_at_once() {
 
 /// A reconnect that requests the initial events again receives all objects again.
 #[tokio::test(start_paused = true)]
-async fn only_the_first_watch_of_a_list_asks_for_initial_events() {
+async fn only_the_first_watch_of_a_list_requests_initial_events() {
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::new().added(map("a", "5")).initial_events_end("10"));
     for n in 11..20 {
         rig.source.on_watch(Watch::new().modified(map("a", &n.to_string())));
     }
-    let asks = rig.asks(11).await;
-    assert_eq!(asks.iter().filter(|ask| ask.starts_with("stream")).count(), 1, "{asks:?}");
+    let requests = rig.requests(11).await;
+    assert_eq!(requests.iter().filter(|request| request.starts_with("stream")).count(), 1, "{requests:?}");
 }
 
 /// An object that the server cannot read from its storage is an error in the stream while it exists.
@@ -211,7 +211,7 @@ async fn an_object_the_server_cannot_read_leads_to_a_list_without_it() {
         rig.source.on_watch(Watch::new().error(status(500, "StorageReadError")));
     }
     rig.source.on_list(List::at("20").item(map("b", "6")));
-    assert_eq!(rig.tells(2).await[1], "replace 20: b@6");
+    assert_eq!(rig.deliveries(2).await[1], "replace 20: b@6");
 }
 
 /// A source whose first watches, and the list after them, are tables.
@@ -278,10 +278,10 @@ async fn a_table_is_never_taken_for_objects_and_never_skipped() {
         () = reflector.run(sink, pending()) => panic!("nobody stopped it"),
         () = two_changes => {}
     }
-    let asked: Vec<_> = source.requests();
+    let sent: Vec<_> = source.requests();
     assert!(
         matches!(
-            &asked[..],
+            &sent[..],
             [
                 RecordedRequest::List(_),
                 RecordedRequest::Watch(_),
@@ -291,7 +291,7 @@ async fn a_table_is_never_taken_for_objects_and_never_skipped() {
                 ..
             ]
         ),
-        "{asked:?}"
+        "{sent:?}"
     );
-    assert_eq!(monitor.counters().failures, 3, "each of them was told");
+    assert_eq!(monitor.counters().failures, 3, "each failure is counted");
 }

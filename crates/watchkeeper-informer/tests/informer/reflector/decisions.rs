@@ -17,7 +17,7 @@ struct Row {
     theirs: Option<&'static str>,
     streaming: bool,
     script: fn(&Source),
-    asks: &'static [&'static str],
+    requests: &'static [&'static str],
     /// The delays before the second request and all later ones.
     waits: &'static [Wait],
 }
@@ -63,7 +63,7 @@ fn table() -> Vec<Row> {
             theirs: None,
             streaming: true,
             script: |source| source.on_watch(Watch::unreachable(TransportKind::Refused)),
-            asks: &["stream newest", "stream newest"],
+            requests: &["stream newest", "stream newest"],
             waits: &[Backoff(1)],
         },
         Row {
@@ -74,7 +74,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::refused(too_many(0)));
                 source.on_watch(Watch::refused(too_many(0)));
             },
-            asks: &["stream newest", "stream newest", "stream newest"],
+            requests: &["stream newest", "stream newest", "stream newest"],
             waits: &[Backoff(1), Backoff(2)],
         },
         Row {
@@ -85,7 +85,7 @@ fn table() -> Vec<Row> {
                 streamed(source);
                 source.on_watch(Watch::refused(expired()));
             },
-            asks: &["stream newest", "stream >=10", "stream newest"],
+            requests: &["stream newest", "stream >=10", "stream newest"],
             waits: &[],
         },
         Row {
@@ -96,7 +96,7 @@ fn table() -> Vec<Row> {
                 streamed(source);
                 source.on_watch(Watch::new().error(too_large()));
             },
-            asks: &["stream newest", "stream >=10", "stream newest"],
+            requests: &["stream newest", "stream >=10", "stream newest"],
             waits: &[],
         },
         Row {
@@ -104,7 +104,7 @@ fn table() -> Vec<Row> {
             theirs: Some("the same, and asks for a stream again next time"),
             streaming: true,
             script: |source| source.on_watch(Watch::refused(status(422, "Invalid"))),
-            asks: &["stream newest", FIRST],
+            requests: &["stream newest", FIRST],
             waits: &[Now],
         },
         Row {
@@ -112,7 +112,7 @@ fn table() -> Vec<Row> {
             theirs: None,
             streaming: true,
             script: |source| source.on_watch(Watch::new().error(status(500, "InternalError"))),
-            asks: &["stream newest", FIRST],
+            requests: &["stream newest", FIRST],
             waits: &[Now],
         },
         Row {
@@ -124,7 +124,7 @@ fn table() -> Vec<Row> {
                     source.on_watch(Watch::new().added(map("a", "5")));
                 }
             },
-            asks: &["stream newest", "stream newest", "stream newest", FIRST],
+            requests: &["stream newest", "stream newest", "stream newest", FIRST],
             waits: &[Now, Backoff(1), Now],
         },
         Row {
@@ -135,7 +135,7 @@ fn table() -> Vec<Row> {
                 let events = Watch::new().added(map("a", "5")).initial_events_end("10");
                 source.on_watch(events.modified(map("a", "11")));
             },
-            asks: &["stream newest", "watch 11"],
+            requests: &["stream newest", "watch 11"],
             waits: &[Now],
         },
         Row {
@@ -146,7 +146,7 @@ fn table() -> Vec<Row> {
                 source.on_list(List::at("10").item(map("a", "5")).continued("t", None));
                 source.on_list(List::refused(expired()));
             },
-            asks: &[FIRST, "list continue=t limit=500", "list 0"],
+            requests: &[FIRST, "list continue=t limit=500", "list 0"],
             waits: &[Now, Now],
         },
         Row {
@@ -158,7 +158,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::refused(expired()));
                 source.on_list(List::refused(expired()));
             },
-            asks: &[FIRST, "watch 10", "list 10", "list newest limit=500"],
+            requests: &[FIRST, "watch 10", "list 10", "list newest limit=500"],
             waits: &[Now, Now, Now],
         },
         Row {
@@ -170,7 +170,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::refused(expired()));
                 source.on_list(List::refused(too_large()));
             },
-            asks: &[FIRST, "watch 10", "list 10", "list newest limit=500"],
+            requests: &[FIRST, "watch 10", "list 10", "list newest limit=500"],
             waits: &[Now, Now, Now],
         },
         Row {
@@ -178,7 +178,7 @@ fn table() -> Vec<Row> {
             theirs: None,
             streaming: false,
             script: |source| source.on_list(List::refused(status(403, "Forbidden"))),
-            asks: &[FIRST, FIRST],
+            requests: &[FIRST, FIRST],
             waits: &[Backoff(1)],
         },
         Row {
@@ -189,7 +189,7 @@ fn table() -> Vec<Row> {
                 source.on_list(List::refused(status(500, "InternalError")));
                 source.on_list(List::refused(status(503, "ServiceUnavailable")));
             },
-            asks: &[FIRST, FIRST, FIRST],
+            requests: &[FIRST, FIRST, FIRST],
             waits: &[Backoff(1), Backoff(2)],
         },
         Row {
@@ -200,7 +200,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::unreachable(TransportKind::Refused));
             },
-            asks: &[FIRST, "watch 10", "watch 10"],
+            requests: &[FIRST, "watch 10", "watch 10"],
             waits: &[Now, Backoff(1)],
         },
         Row {
@@ -211,7 +211,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::refused(too_many(0)));
             },
-            asks: &[FIRST, "watch 10", "watch 10"],
+            requests: &[FIRST, "watch 10", "watch 10"],
             waits: &[Now, Backoff(1)],
         },
         Row {
@@ -222,7 +222,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::refused(expired()));
             },
-            asks: &[FIRST, "watch 10", "list 10"],
+            requests: &[FIRST, "watch 10", "list 10"],
             waits: &[Now, Now],
         },
         Row {
@@ -233,7 +233,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::refused(too_large()));
             },
-            asks: &[FIRST, "watch 10", "list newest limit=500"],
+            requests: &[FIRST, "watch 10", "list newest limit=500"],
             waits: &[Now, Now],
         },
         Row {
@@ -244,7 +244,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::refused(status(403, "Forbidden")));
             },
-            asks: &[FIRST, "watch 10", "watch 10"],
+            requests: &[FIRST, "watch 10", "watch 10"],
             waits: &[Now, Backoff(1)],
         },
         Row {
@@ -255,7 +255,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::refused(status(404, "NotFound")));
             },
-            asks: &[FIRST, "watch 10", "list 10"],
+            requests: &[FIRST, "watch 10", "list 10"],
             waits: &[Now, Backoff(1)],
         },
         Row {
@@ -268,7 +268,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::unreachable(TransportKind::Tls));
                 source.on_watch(Watch::unreachable(TransportKind::Reset));
             },
-            asks: &[FIRST, "watch 10", "watch 10", "watch 10", "watch 10"],
+            requests: &[FIRST, "watch 10", "watch 10", "watch 10", "watch 10"],
             waits: &[Now, Backoff(1), Backoff(1), Backoff(1)],
         },
         Row {
@@ -280,7 +280,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::new().modified(map("a", "11")));
                 source.on_watch(Watch::new().bookmark("15"));
             },
-            asks: &[FIRST, "watch 10", "watch 11", "watch 15"],
+            requests: &[FIRST, "watch 10", "watch 11", "watch 15"],
             waits: &[Now, Now, Now],
         },
         Row {
@@ -292,7 +292,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::new());
                 source.on_watch(Watch::new());
             },
-            asks: &[FIRST, "watch 10", "watch 10", "list 10"],
+            requests: &[FIRST, "watch 10", "watch 10", "list 10"],
             waits: &[Now, Backoff(1), Backoff(2)],
         },
         Row {
@@ -303,7 +303,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::new().modified(map("a", "11")).error(expired()));
             },
-            asks: &[FIRST, "watch 10", "list 11"],
+            requests: &[FIRST, "watch 10", "list 11"],
             waits: &[Now, Now],
         },
         Row {
@@ -318,7 +318,7 @@ fn table() -> Vec<Row> {
                 source.on_list(List::at("30"));
                 source.on_watch(Watch::new().modified(map("a", "31")).error(expired()));
             },
-            asks: &[FIRST, "watch 10", "list 11", "watch 20", "list 21", "watch 30", "list 31"],
+            requests: &[FIRST, "watch 10", "list 11", "watch 20", "list 21", "watch 30", "list 31"],
             waits: &[Now, Now, Now, Backoff(1), Now, Backoff(1)],
         },
         Row {
@@ -329,7 +329,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::new().error(too_many(0)));
             },
-            asks: &[FIRST, "watch 10", "watch 10"],
+            requests: &[FIRST, "watch 10", "watch 10"],
             waits: &[Now, Backoff(1)],
         },
         Row {
@@ -341,7 +341,7 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::new().error(status(500, "InternalError")));
                 source.on_watch(Watch::new().error(status(500, "InternalError")));
             },
-            asks: &[FIRST, "watch 10", "watch 10", "list 10"],
+            requests: &[FIRST, "watch 10", "watch 10", "list 10"],
             waits: &[Now, Backoff(1), Backoff(2)],
         },
         Row {
@@ -352,7 +352,7 @@ fn table() -> Vec<Row> {
                 listed(source);
                 source.on_watch(Watch::new().error(status(503, "ServiceUnavailable")));
             },
-            asks: &[FIRST, "watch 10", "watch 10"],
+            requests: &[FIRST, "watch 10", "watch 10"],
             waits: &[Now, Backoff(1)],
         },
         Row {
@@ -364,20 +364,20 @@ fn table() -> Vec<Row> {
                 source.on_watch(Watch::new().modified(map("a", "11")).broken(TransportKind::Reset));
                 source.on_watch(Watch::new().broken(TransportKind::Reset));
             },
-            asks: &[FIRST, "watch 10", "watch 11", "watch 11"],
+            requests: &[FIRST, "watch 10", "watch 11", "watch 11"],
             waits: &[Now, Now, Backoff(1)],
         },
     ]
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_ending_leads_to_the_request_the_table_says_after_the_wait_the_table_says() {
+async fn every_end_of_a_watch_leads_to_the_request_and_the_delay_of_the_table() {
     for row in table() {
         let options = if row.streaming { streaming() } else { plain() };
         let rig = Rig::start_with(options, row.script, |reflector| reflector);
-        let asks = rig.asks(row.asks.len()).await;
+        let requests = rig.requests(row.requests.len()).await;
         let (condition, theirs) = (row.condition, row.theirs.unwrap_or("the same"));
-        assert_eq!(asks, row.asks, "{condition} (client-go: {theirs})");
+        assert_eq!(requests, row.requests, "{condition} (client-go: {theirs})");
         for (n, wait) in row.waits.iter().enumerate() {
             let waited = rig.delay_after(n).await;
             assert!(
@@ -387,21 +387,21 @@ async fn every_ending_leads_to_the_request_the_table_says_after_the_wait_the_tab
             );
         }
         rig.pass(Duration::from_mins(1)).await;
-        assert_eq!(rig.asked.all().len(), row.asks.len(), "{condition}: and no more than that");
+        assert_eq!(rig.sent.all().len(), row.requests.len(), "{condition}: and no more than that");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_it_asks_for_nothing_more_wherever_it_was() {
+async fn a_cancelled_reflector_sends_no_further_request_in_any_state() {
     for row in table() {
         let options = if row.streaming { streaming() } else { plain() };
-        for stop_after in 0..row.asks.len() {
+        for stop_after in 0..row.requests.len() {
             let mut rig = Rig::start_with(options.clone(), row.script, |reflector| reflector);
-            rig.asks(stop_after).await;
-            let asked_before = rig.asked.all().len();
+            rig.requests(stop_after).await;
+            let asked_before = rig.sent.all().len();
             rig.stop().await;
             rig.pass(Duration::from_mins(10)).await;
-            assert_eq!(rig.asked.all().len(), asked_before, "{}", row.condition);
+            assert_eq!(rig.sent.all().len(), asked_before, "{}", row.condition);
         }
     }
 }

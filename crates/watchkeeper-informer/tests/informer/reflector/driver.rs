@@ -17,12 +17,12 @@ use watchkeeper_informer::{
 use super::support::{List, Rig, Watch, expired, map, now, plain, seconds, status, streaming};
 
 #[tokio::test(start_paused = true)]
-async fn stopped_it_ends_at_once_also_in_the_middle_of_a_wait() {
+async fn a_stop_ends_the_reflector_immediately_even_during_a_wait() {
     let mut rig = Rig::start(plain());
     for _ in 0..8 {
         rig.source.on_list(List::unreachable(TransportKind::Refused));
     }
-    rig.asks(8).await;
+    rig.requests(8).await;
     let before = now();
     rig.stop().await;
     assert_eq!(before.elapsed(), Duration::ZERO);
@@ -34,14 +34,14 @@ async fn stopped_it_lets_go_of_the_watch() {
     let mut rig = Rig::start(plain());
     rig.source.on_list(List::at("10"));
     let server = rig.source.open_watch(Watch::new());
-    rig.asks(2).await;
+    rig.requests(2).await;
     assert!(server.is_open());
     rig.stop().await;
     assert!(!server.is_open());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_that_has_already_happened_lets_nothing_be_asked_for() {
+async fn a_reflector_that_is_already_stopped_sends_no_request() {
     let source = ScriptedSource::<ConfigMap>::new();
     let reflector = Reflector::new("test", Arc::new(source.clone())).options(plain());
     let (sink, _changes) = mpsc::channel(1);
@@ -58,13 +58,13 @@ async fn a_source_and_a_sink_that_are_always_ready_do_not_keep_it_from_stopping(
         flood = flood.bookmark(n.to_string());
     }
     let _server = rig.source.open_watch(flood);
-    rig.tells(2).await;
+    rig.deliveries(2).await;
     rig.stop().await;
-    assert!(rig.told.all().len() < 199_000, "it was stopped on the way: {}", rig.told.all().len());
+    assert!(rig.received.all().len() < 199_000, "it was stopped on the way: {}", rig.received.all().len());
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_when_nobody_is_left_to_tell() {
+async fn a_reflector_ends_when_its_sink_is_closed() {
     let source = ScriptedSource::<ConfigMap>::new();
     source.on_list(List::at("10"));
     let reflector = Reflector::new("test", Arc::new(source.clone())).options(plain());
@@ -119,22 +119,22 @@ async fn a_watch_behind_a_sink_that_was_full_for_long_is_read_before_it_is_given
 }
 
 #[tokio::test(start_paused = true)]
-async fn resyncs_come_at_their_period_from_the_first_list_on_and_ask_the_server_for_nothing() {
+async fn resyncs_are_periodic_from_the_first_list_on_and_send_no_request() {
     let mut options = plain();
     options.resync_period = Some(seconds(30));
     let rig = Rig::start(options);
     rig.source.on_list(List::unreachable(TransportKind::Refused));
     rig.pass(seconds(100)).await;
-    assert!(rig.told.all().is_empty(), "not before there is anything to go over");
+    assert!(rig.received.all().is_empty(), "not before there is anything to go over");
     rig.source.on_list(List::at("10"));
-    rig.tells(1).await;
+    rig.deliveries(1).await;
     rig.pass(seconds(95)).await;
-    assert_eq!(rig.tells(4).await[1..], ["resync"; 3]);
-    assert_eq!(rig.asked.all().len(), 3);
+    assert_eq!(rig.deliveries(4).await[1..], ["resync"; 3]);
+    assert_eq!(rig.sent.all().len(), 3);
     // Also while the server cannot be reached.
     rig.source.on_watch(Watch::unreachable(TransportKind::Refused));
     rig.pass(seconds(31)).await;
-    assert_eq!(rig.told.all().len(), 5);
+    assert_eq!(rig.received.all().len(), 5);
     assert_eq!(rig.monitor.counters().resyncs, 4);
 }
 
@@ -150,7 +150,7 @@ async fn a_busy_watch_does_not_keep_resyncs_back() {
     }
     let _server = rig.source.open_watch(events);
     rig.pass(seconds(55)).await;
-    assert_eq!(rig.told.all().iter().filter(|told| *told == "resync").count(), 5);
+    assert_eq!(rig.received.all().iter().filter(|received| *received == "resync").count(), 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,9 +173,9 @@ async fn lists_take_turns_and_watches_do_not() {
     let mut most = 0;
     for _ in 0..20 {
         rigs[0].pass(seconds(1)).await;
-        let asked: usize = rigs.iter().map(|rig| rig.asked.all().len().min(1)).sum();
+        let sent: usize = rigs.iter().map(|rig| rig.sent.all().len().min(1)).sum();
         let synced = rigs.iter().filter(|rig| rig.monitor.status().is_synced()).count();
-        most = most.max(asked - synced);
+        most = most.max(sent - synced);
     }
     assert_eq!(most, 2);
     assert!(
@@ -185,7 +185,7 @@ async fn lists_take_turns_and_watches_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_that_waits_after_a_failure_keeps_nobody_from_their_turn() {
+async fn a_reflector_that_waits_after_a_failure_holds_no_list_permit() {
     let limiter = RelistLimiter::new(1);
     let failing = {
         let limiter = limiter.clone();
@@ -196,7 +196,7 @@ async fn a_reflector_that_waits_after_a_failure_keeps_nobody_from_their_turn() {
         };
         Rig::start_with(plain(), script, |reflector| reflector.limiter(limiter))
     };
-    failing.asks(1).await;
+    failing.requests(1).await;
     let script = |source: &ScriptedSource<ConfigMap>| source.on_list(List::at("10"));
     let fine = Rig::start_with(plain(), script, |reflector| reflector.limiter(limiter));
     let before = now();
@@ -205,12 +205,12 @@ async fn a_reflector_that_waits_after_a_failure_keeps_nobody_from_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_hook_hears_of_every_failure_and_what_is_done_about_it() {
+async fn the_hook_is_called_with_every_failure_and_its_recovery() {
     let rig = Rig::start(plain());
     rig.source.on_list(List::refused(status(403, "Forbidden")));
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().wait(seconds(3)).error(expired()));
-    rig.asks(4).await;
+    rig.requests(4).await;
     let failures = rig.failures.all();
     let [forbidden, gone] = &failures[..] else { panic!("{failures:?}") };
     assert_eq!((forbidden.phase, forbidden.next), (Phase::List, Next::Relist));
@@ -233,13 +233,13 @@ async fn the_same_seed_makes_the_same_choices() {
             rig.source.on_list(List::unreachable(TransportKind::Refused));
         }
         rig.source.on_list(List::at("10"));
-        runs.push(rig.asked.first(7).await);
+        runs.push(rig.sent.first(7).await);
     }
     assert_eq!(runs[0], runs[1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_that_mean_never_or_at_once_are_taken_so() {
+async fn options_that_mean_never_or_immediately_are_respected() {
     for extreme in [Duration::MAX, Duration::ZERO] {
         let mut options = streaming();
         options.watch.min_timeout = extreme;
@@ -257,7 +257,7 @@ async fn options_that_mean_never_or_at_once_are_taken_so() {
         rig.pass(Duration::from_mins(3)).await;
         assert!(rig.monitor.status().is_synced(), "{extreme:?}: {:?}", rig.monitor.status());
         assert_eq!(rig.monitor.counters().resyncs, 0);
-        let probes = rig.monitor.counters().probes;
+        let probes = rig.monitor.counters().history_checks;
         assert!(probes <= 180, "{extreme:?}: {probes} probes");
     }
 }
@@ -270,7 +270,7 @@ async fn the_longest_wait_may_be_as_long_as_anyone_likes() {
     let mut rig = Rig::start(options);
     rig.source.on_list(List::unreachable(TransportKind::Refused));
     rig.pass(Duration::from_hours(24)).await;
-    assert_eq!(rig.asked.all().len(), 1);
+    assert_eq!(rig.sent.all().len(), 1);
     rig.stop().await;
 }
 

@@ -82,14 +82,14 @@ fn contents(snapshot: &Snapshot<ConfigMap>) -> BTreeMap<String, Identity> {
 
 /// The events of one handler, and the violations found.
 #[derive(Default)]
-struct Told {
+struct Received {
     view: BTreeMap<String, Arc<ConfigMap>>,
     /// Objects with what they were when they came.
     first_seen: Vec<(Arc<ConfigMap>, ConfigMap)>,
     wrong: Vec<String>,
 }
 
-impl Told {
+impl Received {
     fn take(&mut self, event: &Event<ConfigMap>, cache: &CacheReader<ConfigMap>, world: &World) {
         let object = event.object();
         let identity = identity(object);
@@ -144,7 +144,7 @@ impl Told {
 
 struct Listener {
     registration: Registration<ConfigMap>,
-    told: Arc<Mutex<Told>>,
+    received: Arc<Mutex<Received>>,
 }
 
 struct Stage {
@@ -161,16 +161,16 @@ fn by_parity(object: &ConfigMap) -> [String; 2] {
 
 impl Stage {
     fn add_handler(&mut self, max_lag: u64, millis: u64, is_resynced: bool) {
-        let told = Arc::new(Mutex::new(Told::default()));
-        let (hears, cache, world) = (Arc::clone(&told), self.informer.reader(), self.world.clone());
+        let received = Arc::new(Mutex::new(Received::default()));
+        let (record, cache, world) = (Arc::clone(&received), self.informer.reader(), self.world.clone());
         let handler = move |event: Event<ConfigMap>| {
-            hears.lock().take(&event, &cache, &world.0.lock());
+            record.lock().take(&event, &cache, &world.0.lock());
             async move { sleep(Duration::from_millis(millis)).await }
         };
         let period = if is_resynced { Duration::from_secs(40) } else { Duration::ZERO };
         let options = HandlerOptions::new("listener").max_lag_events(max_lag).resync_period(period);
         if let Ok(registration) = self.informer.add_async_handler(handler, options) {
-            self.listeners.push(Listener { registration, told });
+            self.listeners.push(Listener { registration, received });
         }
     }
 
@@ -200,9 +200,9 @@ impl Stage {
             let differences = self.world.0.lock().differences_at(at, &contents(&snapshot));
             prop_assert!(differences.is_empty(), "{differences:#?}");
         }
-        for Listener { registration, told } in &self.listeners {
-            let told = told.lock();
-            prop_assert!(told.wrong.is_empty(), "{:#?}", told.wrong);
+        for Listener { registration, received } in &self.listeners {
+            let received = received.lock();
+            prop_assert!(received.wrong.is_empty(), "{:#?}", received.wrong);
             prop_assert!(
                 !registration.has_synced() || self.informer.has_synced(),
                 "in sync before its informer"
@@ -221,19 +221,19 @@ impl Stage {
         let aside: Vec<String> =
             self.informer.quarantined().iter().map(|object| object.key.to_string()).collect();
         prop_assert_eq!(aside, world.broken());
-        for Listener { registration, told } in &self.listeners {
-            let told = told.lock();
+        for Listener { registration, received } in &self.listeners {
+            let received = received.lock();
             prop_assert!(registration.has_synced());
-            prop_assert_eq!(told.view.len(), snapshot.len());
-            for (key, heard) in &told.view {
+            prop_assert_eq!(received.view.len(), snapshot.len());
+            for (key, delivered) in &received.view {
                 let stored = snapshot.get(key);
                 prop_assert!(
-                    stored.is_some_and(|stored| Arc::ptr_eq(stored, heard)),
+                    stored.is_some_and(|stored| Arc::ptr_eq(stored, delivered)),
                     "{key} is not what was heard of"
                 );
             }
             prop_assert!(
-                told.first_seen.iter().all(|(object, first)| **object == *first),
+                received.first_seen.iter().all(|(object, first)| **object == *first),
                 "an object was changed"
             );
         }
@@ -242,7 +242,7 @@ impl Stage {
 }
 
 async fn perform(acts: Vec<Act>, options: ReflectorOptions) -> Result<(), TestCaseError> {
-    let world = Shared(Arc::new(Mutex::new(World::untold())));
+    let world = Shared(Arc::new(Mutex::new(World::without_sink())));
     let config = Config::new("story", world.clone())
         .reflector(options)
         .resync_period(Duration::from_hours(1))
@@ -262,11 +262,11 @@ async fn perform(acts: Vec<Act>, options: ReflectorOptions) -> Result<(), TestCa
                 stage.add_handler(max_lag, millis, is_resynced);
             }
             Act::RemoveHandler(n) if n < stage.listeners.len() => {
-                let Listener { registration, told } = stage.listeners.swap_remove(n);
+                let Listener { registration, received } = stage.listeners.swap_remove(n);
                 registration.remove().await;
-                let heard = told.lock().first_seen.len();
+                let delivered = received.lock().first_seen.len();
                 tokio::task::yield_now().await;
-                prop_assert_eq!(told.lock().first_seen.len(), heard, "told after it was removed");
+                prop_assert_eq!(received.lock().first_seen.len(), delivered, "told after it was removed");
             }
             Act::RemoveHandler(_) => {}
             Act::AddIndex => {

@@ -100,7 +100,7 @@ async fn a_rejection_is_logged_with_code_reason_and_message_and_without_the_whol
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interruption_that_is_over_at_once_is_not_worth_a_warning() {
+async fn an_interruption_that_ends_immediately_is_not_logged_as_a_warning() {
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().wait(seconds(30)).error(expired()));

@@ -32,7 +32,7 @@ async fn an_undecodable_event_is_reported_and_its_siblings_and_the_watch_go_on()
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10").item(map("a", "5")));
     let _server = rig.source.open_watch(Watch::new().undecodable(identity("a", "11")).added(map("b", "12")));
-    assert_eq!(rig.tells(3).await, ["replace 10: a@5", "bookmark 11", "add b@12"]);
+    assert_eq!(rig.deliveries(3).await, ["replace 10: a@5", "bookmark 11", "add b@12"]);
     assert_eq!(quarantined(&rig), ["a@11"]);
     assert_eq!(rig.monitor.quarantined()[0].cause, QuarantineCause::Decode);
     assert!(rig.failures.all().is_empty());
@@ -45,13 +45,13 @@ async fn a_good_version_ends_the_quarantine_and_so_does_a_deletion() {
     rig.source.on_list(List::at("10"));
     let broken = Watch::new().undecodable(identity("a", "11")).undecodable(identity("b", "12"));
     let server = rig.source.open_watch(broken);
-    rig.tells(3).await;
+    rig.deliveries(3).await;
     assert_eq!(quarantined(&rig), ["a@11", "b@12"]);
     server.send(Watch::new().modified(map("a", "13")));
-    rig.tells(4).await;
+    rig.deliveries(4).await;
     assert_eq!(quarantined(&rig), ["b@12"]);
     server.send(Watch::new().deleted(map("b", "14")));
-    assert_eq!(rig.tells(5).await[3..], ["update a@13", "delete b@14"]);
+    assert_eq!(rig.deliveries(5).await[3..], ["update a@13", "delete b@14"]);
     assert_eq!(quarantined(&rig), [""; 0]);
 }
 
@@ -61,11 +61,11 @@ async fn an_undecodable_object_in_a_list_is_kept_and_not_taken_for_deleted() {
     rig.source.on_list(List::at("10").item(map("a", "5")).item(map("b", "6")));
     rig.source.on_watch(Watch::new().error(expired()));
     rig.source.on_list(List::at("20").undecodable(identity("a", "15")).item(map("b", "6")));
-    assert_eq!(rig.tells(2).await[1], "replace 20: b@6 keep a@15");
+    assert_eq!(rig.deliveries(2).await[1], "replace 20: b@6 keep a@15");
     assert_eq!(quarantined(&rig), ["a@15"]);
     rig.source.on_watch(Watch::new().bookmark("21").error(expired()));
     rig.source.on_list(List::at("30").item(map("b", "6")));
-    assert_eq!(rig.tells(4).await[3], "replace 30: b@6", "gone is gone");
+    assert_eq!(rig.deliveries(4).await[3], "replace 30: b@6", "gone is gone");
     assert_eq!(quarantined(&rig), [""; 0]);
 }
 
@@ -73,9 +73,9 @@ async fn an_undecodable_object_in_a_list_is_kept_and_not_taken_for_deleted() {
 async fn a_first_list_with_one_bad_object_brings_all_the_others() {
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10").undecodable(identity("a", "5")).item(map("b", "6")));
-    assert_eq!(rig.tells(1).await, ["replace 10: b@6 keep a@5"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: b@6 keep a@5"]);
     assert!(rig.monitor.wait_for_sync(None).await.is_ok());
-    assert_eq!(rig.asks(2).await.len(), 2, "it is watched, and not listed again");
+    assert_eq!(rig.requests(2).await.len(), 2, "it is watched, and not listed again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,14 +85,14 @@ async fn strict_an_undecodable_object_fails_the_list() {
     let rig = Rig::start(options);
     rig.source.on_list(List::at("10").undecodable(identity("a", "5")).item(map("b", "6")));
     rig.source.on_list(List::at("11").item(map("a", "7")).item(map("b", "6")));
-    assert_eq!(rig.tells(1).await, ["replace 11: a@7 b@6"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 11: a@7 b@6"]);
     let failure = rig.failures.all()[0].to_string();
     assert!(failure.contains("\"a\"") && failure.contains("resourceVersion 5"), "{failure}");
     assert_eq!(quarantined(&rig), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn strict_an_undecodable_event_is_asked_for_again_and_then_listed_around() {
+async fn strict_an_undecodable_event_is_requested_again_and_then_relisted() {
     let mut options = plain();
     options.undecodable = OnUndecodable::Fail;
     let rig = Rig::start(options);
@@ -100,8 +100,8 @@ async fn strict_an_undecodable_event_is_asked_for_again_and_then_listed_around()
     rig.source.on_watch(Watch::new().modified(map("b", "11")).undecodable(identity("a", "12")));
     rig.source.on_watch(Watch::new().undecodable(identity("a", "12")));
     rig.source.on_list(List::at("13").item(map("a", "13")));
-    assert_eq!(rig.asks(5).await[2..], ["watch 11", "list 11", "watch 13"], "never from behind it");
-    assert_eq!(rig.tells(3).await, ["replace 10: a@5", "update b@11", "replace 13: a@13"]);
+    assert_eq!(rig.requests(5).await[2..], ["watch 11", "list 11", "watch 13"], "never from behind it");
+    assert_eq!(rig.deliveries(3).await, ["replace 10: a@5", "update b@11", "replace 13: a@13"]);
 }
 
 /// A transform that says how often it ran, and refuses what is called "bad".
@@ -141,7 +141,7 @@ async fn every_object_received_is_transformed_once_in_lists_in_streams_and_in_ev
         let runs = Arc::new(AtomicU32::new(0));
         let transform = counted(&runs);
         let rig = Rig::start_with(options, script, |reflector| reflector.transform(transform));
-        assert_eq!(rig.tells(3).await, ["replace 10: a@5 b@6", "add c@11", "delete c@12"]);
+        assert_eq!(rig.deliveries(3).await, ["replace 10: a@5 b@6", "add c@11", "delete c@12"]);
         assert_eq!(runs.load(Ordering::Relaxed), 4, "client-go runs it five times for a stream of three");
         for change in rig.changes.all() {
             assert!(objects(&change).iter().all(|object| object.data.is_some()), "{change:?}");
@@ -158,8 +158,8 @@ async fn an_object_the_transform_refuses_or_panics_over_is_set_aside_and_not_los
         source.on_watch(Watch::new().modified(map("bad", "11")).deleted(map("bad", "12")));
     };
     let rig = Rig::start_with(plain(), script, |reflector| reflector.transform(transform));
-    assert_eq!(rig.tells(1).await, ["replace 10: good@7 keep bad@5 worse@6"]);
-    assert_eq!(rig.tells(3).await[1..], ["bookmark 11", "delete bad@12 (last state unknown)"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: good@7 keep bad@5 worse@6"]);
+    assert_eq!(rig.deliveries(3).await[1..], ["bookmark 11", "delete bad@12 (last state unknown)"]);
     assert_eq!(quarantined(&rig), ["worse@6"]);
     let worse = &rig.monitor.quarantined()[0];
     assert_eq!((worse.cause, &*worse.error), (QuarantineCause::Transform, "the transform panicked"));
@@ -194,19 +194,19 @@ impl Held {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_what_is_held_already_hands_on_the_very_same_objects_undecoded() {
+async fn a_list_reuses_cached_objects_of_the_same_version_without_decoding() {
     let held = Held::default();
     let runs = Arc::default();
     let transform = counted(&runs);
     let set_up = held.set_up();
     let script = |source: &Source| source.on_list(List::at("10").item(map("a", "5")).item(map("b", "6")));
     let rig = Rig::start_with(plain(), script, |reflector| set_up(reflector).transform(transform));
-    rig.tells(1).await;
+    rig.deliveries(1).await;
     held.hold(&rig.changes.all()[0]);
     rig.source.on_watch(Watch::new().error(expired()));
     // A cached object is not decoded again, so decoding cannot fail.
     rig.source.on_list(List::at("20").undecodable(identity("a", "5")).item(map("b", "15")));
-    assert_eq!(rig.tells(2).await[1], "replace 20: a@5 b@15");
+    assert_eq!(rig.deliveries(2).await[1], "replace 20: a@5 b@15");
     let [before, after] = [0, 1].map(|n| objects(&rig.changes.all()[n]));
     assert!(Arc::ptr_eq(&before[0], &after[0]), "the same object");
     assert!(!Arc::ptr_eq(&before[1], &after[1]), "another version is another object");
@@ -219,14 +219,14 @@ async fn nothing_is_reused_in_a_list_that_may_be_of_a_new_epoch() {
     let held = Held::default();
     let script = |source: &Source| source.on_list(List::at("1200").item(map("a", "1050")));
     let rig = Rig::start_with(plain(), script, held.set_up());
-    rig.tells(1).await;
+    rig.deliveries(1).await;
     held.hold(&rig.changes.all()[0]);
     rig.source.on_watch(Watch::new().error(too_large()));
     // Restored to version 1000 and written to since: the same name, uid and version, and another object.
     let mut another = map("a", "1050");
     another.immutable = Some(true);
     rig.source.on_list(List::at("1100").item(another));
-    assert_eq!(rig.tells(2).await[1], "replace 1100: a@1050 (new epoch)");
+    assert_eq!(rig.deliveries(2).await[1], "replace 1100: a@1050 (new epoch)");
     assert_eq!(objects(&rig.changes.all()[1])[0].immutable, Some(true));
     assert_eq!(rig.monitor.counters().reused, 0);
 }
@@ -236,13 +236,13 @@ async fn an_object_of_the_same_name_and_version_but_another_uid_is_not_the_one_h
     let held = Held::default();
     let script = |source: &Source| source.on_list(List::at("10").item(map("a", "5")));
     let rig = Rig::start_with(plain(), script, held.set_up());
-    rig.tells(1).await;
+    rig.deliveries(1).await;
     held.hold(&rig.changes.all()[0]);
     rig.source.on_watch(Watch::new().error(expired()));
     let mut reborn = map("a", "5");
     reborn.metadata.uid = Some("another".into());
     rig.source.on_list(List::at("20").item(reborn));
-    rig.tells(2).await;
+    rig.deliveries(2).await;
     assert_eq!(objects(&rig.changes.all()[1])[0].metadata.uid.as_deref(), Some("another"));
     assert_eq!(rig.monitor.counters().reused, 0);
 }
@@ -257,6 +257,6 @@ async fn a_list_that_broke_off_is_not_decoded_twice() {
         source.on_list(List::at("11").item(map("a", "5")).item(map("b", "11")).item(map("c", "7")));
     };
     let rig = Rig::start_with(plain(), script, |reflector| reflector.transform(transform));
-    assert_eq!(rig.tells(1).await, ["replace 11: a@5 b@11 c@7"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 11: a@5 b@11 c@7"]);
     assert_eq!(runs.load(Ordering::Relaxed), 4, "a and b, then the new b, and c");
 }

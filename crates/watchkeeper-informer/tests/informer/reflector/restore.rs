@@ -74,14 +74,14 @@ async fn run(
     restores: Vec<Restore>,
     options: ReflectorOptions,
 ) -> Result<(), TestCaseError> {
-    let world = Shared(Arc::new(Mutex::new(World::untold())));
+    let world = Shared(Arc::new(Mutex::new(World::without_sink())));
     let config = Config::new("restored", world.clone()).reflector(options);
     let informer = SharedIndexInformer::new(config);
     let view: Arc<Mutex<View>> = Arc::default();
-    let heard = Arc::clone(&view);
+    let delivered = Arc::clone(&view);
     let handler = move |event: Event<ConfigMap>| {
         let object = event.object();
-        let mut view = heard.lock();
+        let mut view = delivered.lock();
         match event {
             Event::Deleted(_) => view.remove(&key(object)),
             _ => view.insert(key(object), (**object).clone()),
@@ -128,7 +128,7 @@ async fn run(
 
 proptest! {
     #[test]
-    fn a_restored_server_that_has_passed_our_version_is_noticed_and_the_cache_becomes_true(
+    fn a_restored_server_past_our_version_is_detected_and_the_cache_is_corrected(
         before in steps(5..40),
         restores in prop::collection::vec(restores(), 1..3),
         is_streaming in any::<bool>(),

@@ -14,7 +14,7 @@ use watchkeeper_client::{
     decode::{Identity, Json},
     error::TransportKind,
     list_watch::{
-        Item, ItemError, ListPart, ListRequest, ListStream, ListerWatcher, Opening, ScriptedSource,
+        ItemError, ListPart, ListRequest, ListStream, ListerWatcher, Opening, ReceivedItem, ScriptedSource,
         WatchEvent, WatchHandle, WatchRequest, WatchStream,
     },
 };
@@ -124,7 +124,7 @@ pub(crate) struct World {
     watches: Vec<Open>,
     pub(crate) requests: usize,
     /// Whether the sink receives the changes, so that it can check the requests.
-    is_told: bool,
+    has_sink: bool,
     /// The position of the sink in the history.
     position: Option<u64>,
     /// The version of the last list or event pushed to the sink. Bookmarks do not change it.
@@ -152,7 +152,7 @@ impl World {
             plans: VecDeque::new(),
             watches: Vec::new(),
             requests: 0,
-            is_told: true,
+            has_sink: true,
             position: None,
             changed: None,
             listed: None,
@@ -162,8 +162,8 @@ impl World {
     }
 
     /// The same, for a server whose changes go elsewhere.
-    pub(crate) fn untold() -> Self {
-        Self { is_told: false, ..Self::new() }
+    pub(crate) fn without_sink() -> Self {
+        Self { has_sink: false, ..Self::new() }
     }
 
     /// Whether there ever was such a write.
@@ -337,20 +337,20 @@ impl World {
     }
 
     /// The version a replica answers with to who asks for at least `asked`.
-    fn answer_at(&self, asked: Option<u64>, plan: Option<Plan>) -> u64 {
-        match (plan, asked) {
-            (Some(Plan::Behind(writes)), Some(asked)) => self.behind(writes).max(asked),
+    fn response_version(&self, requested: Option<u64>, plan: Option<Plan>) -> u64 {
+        match (plan, requested) {
+            (Some(Plan::Behind(writes)), Some(requested)) => self.behind(writes).max(requested),
             (Some(Plan::BehindAnyway(writes)), Some(_)) => self.behind(writes),
             _ => self.version,
         }
     }
 
-    fn answer_list(&mut self, request: &ListRequest) -> List {
+    fn respond_to_list(&mut self, request: &ListRequest) -> List {
         self.requests += 1;
-        let asked = request.resource_version.as_deref().and_then(|version| version.parse().ok());
+        let requested = request.resource_version.as_deref().and_then(|version| version.parse().ok());
         let is_exact = request.version_match == Some(VersionMatch::Exact);
-        if asked.is_some_and(|asked| asked > 0) && !is_exact {
-            self.check_asked(asked);
+        if requested.is_some_and(|requested| requested > 0) && !is_exact {
+            self.record_check(requested);
         }
         let plan = self.plans.pop_front();
         match plan {
@@ -367,8 +367,8 @@ impl World {
         let token = request.continue_token.as_deref().and_then(|token| token.split_once(' '));
         let (version, behind) = match token {
             Some((version, key)) => (version.parse().unwrap_or_default(), Some(key)),
-            None if is_exact => (asked.unwrap_or_default(), None),
-            None => (self.answer_at(asked, plan), None),
+            None if is_exact => (requested.unwrap_or_default(), None),
+            None => (self.response_version(requested, plan), None),
         };
         if is_exact && version < self.compacted {
             return List::refused(expired());
@@ -402,13 +402,13 @@ impl World {
         }
     }
 
-    fn answer_watch(&mut self, request: &WatchRequest) -> ScriptedSource<ConfigMap> {
+    fn respond_to_watch(&mut self, request: &WatchRequest) -> ScriptedSource<ConfigMap> {
         self.requests += 1;
         let source = ScriptedSource::new();
         let is_stream = request.send_initial_events;
-        let asked = request.resource_version.as_deref().and_then(|version| version.parse().ok());
-        if asked.is_some() || !is_stream {
-            self.check_asked(asked);
+        let requested = request.resource_version.as_deref().and_then(|version| version.parse().ok());
+        if requested.is_some() || !is_stream {
+            self.record_check(requested);
         }
         let plan = self.plans.pop_front();
         let refusal = match plan {
@@ -421,7 +421,7 @@ impl World {
             Some(Plan::Refused) => Some(Watch::unreachable(TransportKind::Refused)),
             Some(Plan::Reset) => Some(Watch::unreachable(TransportKind::Reset)),
             // Some servers say it before the stream begins, and some in it.
-            _ if !is_stream && asked < Some(self.compacted.max(self.started)) => {
+            _ if !is_stream && requested < Some(self.compacted.max(self.started)) => {
                 Some(match self.version % 2 {
                     0 => Watch::refused(expired()),
                     _ => Watch::new().error(expired()),
@@ -437,7 +437,7 @@ impl World {
             Some(Plan::BreaksAfter(n) | Plan::EndsAfter(n)) => n,
             _ => usize::MAX,
         };
-        let mut from = asked.unwrap_or_default();
+        let mut from = requested.unwrap_or_default();
         let handle = source.open_watch(Watch::new());
         let mut send = |script| {
             if left_to_send > 0 {
@@ -446,7 +446,7 @@ impl World {
             }
         };
         if is_stream {
-            from = self.answer_at(asked, plan);
+            from = self.response_version(requested, plan);
             // In no order of versions.
             for entry in self.state_at(from).into_values().rev() {
                 send(match entry.what {
@@ -471,13 +471,14 @@ impl World {
 
     /// Checks that the requested version is the last one received: a later one would leave a gap, and an
     /// earlier one repeats events.
-    fn check_asked(&mut self, asked: Option<u64>) {
-        if !self.is_told {
+    fn record_check(&mut self, requested: Option<u64>) {
+        if !self.has_sink {
             return;
         }
-        if (asked != self.position && asked != self.changed) || asked < self.listed {
+        if (requested != self.position && requested != self.changed) || requested < self.listed {
             let (position, listed) = (self.position, self.listed);
-            self.wrong.push(format!("asked for {asked:?}, told up to {position:?} from list {listed:?}"));
+            self.wrong
+                .push(format!("requested {requested:?}; the sink is at {position:?} from list {listed:?}"));
         }
     }
 
@@ -533,15 +534,15 @@ impl World {
             identities.sort_by(|a, b| a.key().cmp(b.key()));
             identities
         };
-        let told = sorted(with.objects.iter().map(|object| object.identity.clone()).collect());
-        if told != good || sorted(with.kept.clone()) != broken {
+        let received = sorted(with.objects.iter().map(|object| object.identity.clone()).collect());
+        if received != good || sorted(with.kept.clone()) != broken {
             self.wrong.push(format!("told {with:?}, where {good:?} and broken {broken:?} are true"));
         }
         let is_kept = |held: &Identity| {
             with.kept.iter().any(|kept| kept.key() == held.key() && kept.uid() == held.uid())
         };
         self.held.retain(|_, held| is_kept(held));
-        self.held.extend(told.into_iter().map(|identity| (identity.key().to_owned(), identity)));
+        self.held.extend(received.into_iter().map(|identity| (identity.key().to_owned(), identity)));
         (self.position, self.changed, self.listed) = (Some(version), Some(version), Some(version));
     }
 
@@ -561,20 +562,20 @@ fn version_of(text: Option<&str>) -> u64 {
 }
 
 /// The item as bytes, as it comes over a wire.
-fn encoded(item: Item<ConfigMap>) -> Item<ConfigMap> {
+fn encoded(item: ReceivedItem<ConfigMap>) -> ReceivedItem<ConfigMap> {
     match item.decode() {
         Ok(object) => {
             let bytes = serde_json::to_vec(&*object).expect("a config map is JSON");
-            Item::new(bytes.into(), "ConfigMap", Arc::new(Json::new())).expect("it has a name")
+            ReceivedItem::new(bytes.into(), "ConfigMap", Arc::new(Json::new())).expect("it has a name")
         }
-        Err(ItemError { identity, source, .. }) => Item::broken(identity, source),
+        Err(ItemError { identity, source, .. }) => ReceivedItem::broken(identity, source),
     }
 }
 
 impl ListerWatcher<ConfigMap> for Shared {
     fn list(&self, request: ListRequest) -> Opening<ListStream<ConfigMap>> {
         let source = ScriptedSource::new();
-        source.on_list(self.0.lock().answer_list(&request));
+        source.on_list(self.0.lock().respond_to_list(&request));
         let opening = source.list(request);
         Box::pin(async move {
             let parts = opening.await?.map_ok(|part| match part {
@@ -586,7 +587,7 @@ impl ListerWatcher<ConfigMap> for Shared {
     }
 
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<ConfigMap>> {
-        let source = self.0.lock().answer_watch(&request);
+        let source = self.0.lock().respond_to_watch(&request);
         let opening = source.watch(request);
         Box::pin(async move {
             let events = opening.await?.map_ok(|event| match event {

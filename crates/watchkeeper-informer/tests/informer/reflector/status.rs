@@ -86,7 +86,7 @@ async fn a_lost_connection_makes_it_stale_since_it_was_lost_and_synced_when_it_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_resumed_at_once_does_not_make_it_stale() {
+async fn a_watch_that_is_resumed_immediately_does_not_set_stale() {
     let rig = Rig::start(plain());
     let mut monitor = rig.monitor.clone();
     rig.source.on_list(List::at("10"));
@@ -100,7 +100,7 @@ async fn a_watch_that_is_resumed_at_once_does_not_make_it_stale() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_from_the_start_is_failing_and_says_whether_it_may_pass() {
+async fn a_failure_from_the_start_is_failing_and_reports_whether_it_is_transient() {
     let table = [
         (List::unreachable(TransportKind::Refused), true),
         (List::refused(status(503, "ServiceUnavailable")), true),
@@ -114,7 +114,7 @@ async fn what_fails_from_the_start_is_failing_and_says_whether_it_may_pass() {
         let start = now().into_std();
         rig.source.on_list(script);
         rig.source.on_list(List::unreachable(TransportKind::Refused));
-        rig.asks(1).await;
+        rig.requests(1).await;
         rig.pass(Duration::from_millis(1)).await;
         let Status::Failing { since, attempts, is_transient, why, .. } = rig.monitor.status() else {
             panic!("{:?}", rig.monitor.status());
@@ -154,7 +154,7 @@ async fn waiting_fails_with_the_reason_where_waiting_is_of_no_use() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_synced_once_stays_so_for_those_who_wait_for_it() {
+async fn a_wait_for_sync_succeeds_once_the_reflector_ever_synced() {
     let rig = Rig::start(plain());
     assert!(!rig.monitor.has_synced());
     rig.source.on_list(List::at("10"));
@@ -168,7 +168,7 @@ async fn what_was_synced_once_stays_so_for_those_who_wait_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_at_its_deadline_and_says_how_far_it_came() {
+async fn waiting_ends_at_its_deadline_with_the_last_status() {
     let rig = Rig::start(plain());
     for _ in 0..10 {
         rig.source.on_list(List::refused(status(503, "ServiceUnavailable")));
@@ -220,7 +220,7 @@ async fn everything_is_counted() {
     rig.source.on_watch(Watch::new().wait(seconds(5)).error(expired()));
     rig.source.on_list(List::at("30").item(map("a", "12")));
     let _server = rig.source.open_watch(Watch::new());
-    rig.tells(7).await;
+    rig.deliveries(7).await;
     rig.pass(seconds(40)).await;
     let counters = rig.monitor.counters();
     assert_eq!((counters.lists, counters.streaming_lists, counters.watches), (3, 0, 3));
@@ -229,13 +229,16 @@ async fn everything_is_counted() {
     assert_eq!((counters.added, counters.modified, counters.deleted, counters.bookmarks), (1, 2, 1, 1));
     assert_eq!((counters.listed, counters.reused), (3, 0));
     assert_eq!((counters.rejected, counters.quarantined), (1, 0), "b is gone from the last list");
-    assert_eq!((counters.failures, counters.steps_back, counters.epochs, counters.probes), (2, 0, 0, 0));
+    assert_eq!(
+        (counters.failures, counters.older_versions, counters.epochs, counters.history_checks),
+        (2, 0, 0, 0)
+    );
     let age = counters.last_event_age.unwrap();
     assert!(age >= seconds(40) && age < seconds(41), "{age:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_heard_is_no_age() {
+async fn without_an_event_there_is_no_age() {
     let rig = Rig::start(plain());
     rig.pass(seconds(5)).await;
     assert_eq!(rig.monitor.counters().last_event_age, None);

@@ -11,22 +11,22 @@ async fn one_request_brings_the_list_and_then_the_changes() {
     let rig = Rig::start(streaming());
     let server = rig.source.open_watch(Watch::new().added(map("b", "7")).added(map("a", "9")));
     rig.pass(seconds(5)).await;
-    assert!(rig.told.all().is_empty(), "nothing is told before the end of the initial events");
+    assert!(rig.received.all().is_empty(), "nothing is told before the end of the initial events");
     server.send(Watch::new().initial_events_end("10").modified(map("a", "11")).added(map("c", "12")));
-    assert_eq!(rig.tells(3).await, ["replace 10: b@7 a@9", "update a@11", "add c@12"]);
-    assert_eq!(rig.asks(1).await, ["stream newest"]);
+    assert_eq!(rig.deliveries(3).await, ["replace 10: b@7 a@9", "update a@11", "add c@12"]);
+    assert_eq!(rig.requests(1).await, ["stream newest"]);
     rig.pass(seconds(60)).await;
-    assert_eq!(rig.asked.all().len(), 1);
+    assert_eq!(rig.sent.all().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_bookmark_that_says_so_ends_the_initial_events() {
+async fn only_an_annotated_bookmark_ends_the_initial_events() {
     let rig = Rig::start(streaming());
     let server = rig.source.open_watch(Watch::new().added(map("a", "9")).bookmark("10"));
     rig.pass(seconds(5)).await;
-    assert!(rig.told.all().is_empty());
+    assert!(rig.received.all().is_empty());
     server.send(Watch::new().initial_events_end("11"));
-    assert_eq!(rig.tells(1).await, ["replace 11: a@9"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 11: a@9"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,7 +34,7 @@ async fn a_second_end_of_the_initial_events_is_a_bookmark_like_others() {
     let rig = Rig::start(streaming());
     let events = Watch::new().initial_events_end("10").initial_events_end("12").modified(map("a", "13"));
     let _server = rig.source.open_watch(events);
-    assert_eq!(rig.tells(3).await, ["replace 10: ", "bookmark 12", "update a@13"]);
+    assert_eq!(rig.deliveries(3).await, ["replace 10: ", "bookmark 12", "update a@13"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn changes_and_deletions_among_the_initial_events_are_part_of_the_list() {
         .deleted(map("never seen", "6"))
         .initial_events_end("10");
     let _server = rig.source.open_watch(events);
-    assert_eq!(rig.tells(1).await, ["replace 10: b@4 c@3"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: b@4 c@3"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,8 +58,8 @@ async fn initial_events_move_no_version_whatever_theirs_is() {
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::new().added(map("a", "50")).added(map("b", "3")).broken(TransportKind::Reset));
     rig.source.on_watch(Watch::new().added(map("b", "3")).initial_events_end("40"));
-    assert_eq!(rig.asks(3).await, ["stream newest", "stream newest", "watch 40"]);
-    assert_eq!(rig.tells(1).await, ["replace 40: b@3"], "and what is gone by the second time is gone");
+    assert_eq!(rig.requests(3).await, ["stream newest", "stream newest", "watch 40"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 40: b@3"], "and what is gone by the second time is gone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,20 +67,20 @@ async fn a_stream_that_was_whole_is_resumed_as_a_watch_without_initial_events() 
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::new().initial_events_end("10").modified(map("a", "11")));
     rig.source.on_watch(Watch::new().wait(seconds(2)).broken(TransportKind::Reset));
-    assert_eq!(rig.asks(3).await, ["stream newest", "watch 11", "watch 11"]);
+    assert_eq!(rig.requests(3).await, ["stream newest", "watch 11", "watch 11"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_is_a_stream_at_least_as_new_as_what_was_seen() {
+async fn a_relist_is_a_stream_not_older_than_the_observed_version() {
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::new().initial_events_end("10").modified(map("a", "11")).error(expired()));
     rig.source.on_watch(Watch::new().added(map("b", "12")).initial_events_end("20"));
-    assert_eq!(rig.asks(3).await, ["stream newest", "stream >=11", "watch 20"]);
-    assert_eq!(rig.tells(3).await, ["replace 10: ", "update a@11", "replace 20: b@12"]);
+    assert_eq!(rig.requests(3).await, ["stream newest", "stream >=11", "watch 20"]);
+    assert_eq!(rig.deliveries(3).await, ["replace 10: ", "update a@11", "replace 20: b@12"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_gets_lists_and_is_not_asked_again_for_a_while() {
+async fn a_server_that_rejects_streams_receives_lists_for_a_while() {
     let mut options = streaming();
     options.streaming.remember = Duration::from_mins(20);
     let rig = Rig::start(options);
@@ -88,9 +88,9 @@ async fn a_server_that_refuses_gets_lists_and_is_not_asked_again_for_a_while() {
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().bookmark("11").wait(Duration::from_mins(3)).error(expired()));
     rig.source.on_list(List::at("20"));
-    let asks = rig.asks(5).await;
-    assert_eq!(asks, ["stream newest", "list 0 limit=500", "watch 10", "list 11", "watch 20"]);
-    assert_eq!(rig.monitor.counters().streaming_given_up, 1);
+    let requests = rig.requests(5).await;
+    assert_eq!(requests, ["stream newest", "list 0 limit=500", "watch 10", "list 11", "watch 20"]);
+    assert_eq!(rig.monitor.counters().streaming_fallbacks, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,18 +101,18 @@ async fn the_memory_of_a_refusal_fades() {
     rig.source.on_watch(Watch::refused(status(400, "BadRequest")));
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().bookmark("11").wait(Duration::from_mins(3)).error(expired()));
-    assert_eq!(rig.asks(4).await, ["stream newest", "list 0 limit=500", "watch 10", "stream >=11"]);
+    assert_eq!(rig.requests(4).await, ["stream newest", "list 0 limit=500", "watch 10", "stream >=11"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_for_lack_of_permission_says_nothing_about_streams() {
+async fn a_missing_permission_does_not_count_as_missing_support_for_streams() {
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::refused(status(403, "Forbidden")));
     rig.source.on_list(List::refused(status(403, "Forbidden")));
     rig.source.on_watch(Watch::refused(status(403, "Forbidden")));
     let first = "list 0 limit=500";
-    assert_eq!(rig.asks(4).await, ["stream newest", first, "stream newest", first]);
-    assert_eq!(rig.monitor.counters().streaming_given_up, 0);
+    assert_eq!(rig.requests(4).await, ["stream newest", first, "stream newest", first]);
+    assert_eq!(rig.monitor.counters().streaming_fallbacks, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,9 +121,9 @@ async fn a_server_that_never_ends_the_initial_events_gets_a_list_when_it_falls_s
     let _server =
         rig.source.open_watch(Watch::new().added(map("a", "5")).wait(seconds(8)).added(map("b", "6")));
     rig.source.on_list(List::at("10").item(map("a", "5")).item(map("b", "6")));
-    assert_eq!(rig.asks(3).await, ["stream newest", "list 0 limit=500", "watch 10"]);
+    assert_eq!(rig.requests(3).await, ["stream newest", "list 0 limit=500", "watch 10"]);
     assert_eq!(rig.delay_after(0).await.as_secs(), 18, "ten seconds after the last that was heard");
-    assert_eq!(rig.tells(1).await, ["replace 10: a@5 b@6"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: a@5 b@6"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +134,7 @@ async fn a_server_that_sends_only_changes_and_never_ends_the_initial_events_gets
     }
     let rig = Rig::start(streaming());
     let _server = rig.source.open_watch(events);
-    assert_eq!(rig.asks(2).await, ["stream newest", "list 0 limit=500"]);
+    assert_eq!(rig.requests(2).await, ["stream newest", "list 0 limit=500"]);
     assert_eq!(rig.delay_after(0).await, Duration::from_mins(1), "a minute without a new object");
 }
 
@@ -146,9 +146,9 @@ async fn a_streaming_list_that_makes_progress_may_take_as_long_as_it_takes() {
     }
     let rig = Rig::start(streaming());
     let _server = rig.source.open_watch(events.initial_events_end("500"));
-    rig.tells(1).await;
-    assert_eq!(rig.asked.all().len(), 1, "one stream, of an hour");
-    assert_eq!(rig.monitor.counters().streaming_given_up, 0);
+    rig.deliveries(1).await;
+    assert_eq!(rig.sent.all().len(), 1, "one stream, of an hour");
+    assert_eq!(rig.monitor.counters().streaming_fallbacks, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,22 +160,22 @@ async fn streams_that_break_are_replaced_by_one_list_and_do_not_count_as_unsuppo
     }
     rig.source.on_list(List::at("10").item(map("a", "5")).item(map("b", "7")));
     rig.source.on_watch(Watch::new().bookmark("11").error(expired()));
-    let asks = rig.asks(6).await;
-    assert_eq!(asks[2..], ["stream newest", "list 0 limit=500", "watch 10", "stream >=11"]);
-    assert_eq!(rig.tells(1).await, ["replace 10: a@5 b@7"]);
+    let requests = rig.requests(6).await;
+    assert_eq!(requests[2..], ["stream newest", "list 0 limit=500", "watch 10", "stream >=11"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: a@5 b@7"]);
     let counters = rig.monitor.counters();
-    assert_eq!(counters.streaming_given_up, 0, "the next list is a stream again");
+    assert_eq!(counters.streaming_fallbacks, 0, "the next list is a stream again");
     assert_eq!(counters.reused, 2 + 2 + 1, "what the streams brought is not decoded again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_asked_for_a_stream_again_and_again() {
+async fn a_stream_is_retried_on_a_busy_server() {
     let rig = Rig::start(streaming());
     for _ in 0..6 {
         rig.source.on_watch(Watch::refused(too_many(0)));
     }
-    let asks = rig.asks(7).await;
-    assert!(asks.iter().all(|ask| ask == "stream newest"), "{asks:?}");
+    let requests = rig.requests(7).await;
+    assert!(requests.iter().all(|request| request == "stream newest"), "{requests:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,8 +183,8 @@ async fn a_stream_that_goes_back_to_an_older_version_is_not_used() {
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::new().added(map("a", "9")).modified(map("a", "4")).initial_events_end("10"));
     rig.source.on_list(List::at("10").item(map("a", "9")));
-    assert_eq!(rig.asks(2).await, ["stream newest", "list 0 limit=500"]);
-    assert_eq!(rig.tells(1).await, ["replace 10: a@9"]);
+    assert_eq!(rig.requests(2).await, ["stream newest", "list 0 limit=500"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: a@9"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,8 +193,8 @@ async fn a_stream_from_a_server_that_went_back_in_time_is_refused_once_and_then_
     rig.source.on_watch(Watch::new().initial_events_end("1200").wait(seconds(2)).error(expired()));
     rig.source.on_watch(Watch::new().added(map("a", "900")).initial_events_end("1001"));
     rig.source.on_watch(Watch::new().added(map("a", "900")).initial_events_end("1001"));
-    assert_eq!(rig.asks(3).await, ["stream newest", "stream >=1200", "stream newest"]);
-    assert_eq!(rig.tells(2).await, ["replace 1200: ", "replace 1001: a@900 (new epoch)"]);
+    assert_eq!(rig.requests(3).await, ["stream newest", "stream >=1200", "stream newest"]);
+    assert_eq!(rig.deliveries(2).await, ["replace 1200: ", "replace 1001: a@900 (new epoch)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,14 +202,14 @@ async fn an_object_that_cannot_be_decoded_does_not_keep_the_initial_events_from_
     let rig = Rig::start(streaming());
     let events = Watch::new().added(map("a", "5")).undecodable(identity("b", "6")).initial_events_end("10");
     let _server = rig.source.open_watch(events);
-    assert_eq!(rig.tells(1).await, ["replace 10: a@5 keep b@6"]);
+    assert_eq!(rig.deliveries(1).await, ["replace 10: a@5 keep b@6"]);
     assert_eq!(rig.monitor.quarantined().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn switched_off_it_is_never_asked_for() {
+async fn a_disabled_streaming_list_is_never_requested() {
     let mut options = streaming();
     options.streaming.is_enabled = false;
     let rig = Rig::start(options);
-    assert_eq!(rig.asks(1).await, ["list 0 limit=500"]);
+    assert_eq!(rig.requests(1).await, ["list 0 limit=500"]);
 }

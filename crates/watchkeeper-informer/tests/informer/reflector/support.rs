@@ -145,7 +145,7 @@ impl<T: Clone> Log<T> {
 
 /// A request to the server, as text, and its time.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct SentRequest {
     pub(crate) at: Duration,
     pub(crate) what: String,
     pub(crate) timeout: Option<Duration>,
@@ -156,12 +156,12 @@ pub(crate) struct Asked {
 struct Clocked {
     source: ScriptedSource<ConfigMap>,
     since: Instant,
-    asked: Log<Asked>,
+    sent: Log<SentRequest>,
 }
 
 impl Clocked {
     fn note(&self, what: String, timeout: Option<Duration>) {
-        self.asked.push(Asked { at: now() - self.since, what, timeout });
+        self.sent.push(SentRequest { at: now() - self.since, what, timeout });
     }
 }
 
@@ -246,8 +246,8 @@ fn in_short(change: &WatchDelta<ConfigMap>) -> String {
 pub(crate) struct Rig {
     pub(crate) source: ScriptedSource<ConfigMap>,
     pub(crate) monitor: Monitor,
-    pub(crate) asked: Log<Asked>,
-    pub(crate) told: Log<String>,
+    pub(crate) sent: Log<SentRequest>,
+    pub(crate) received: Log<String>,
     pub(crate) changes: Log<Arc<WatchDelta<ConfigMap>>>,
     pub(crate) failures: Log<WatchFailure>,
     stop: Option<oneshot::Sender<()>>,
@@ -267,36 +267,36 @@ impl Rig {
     ) -> Self {
         let source = ScriptedSource::new();
         script(&source);
-        let asked = Log::default();
-        let clocked = Clocked { source: source.clone(), since: now(), asked: asked.clone() };
-        let (failures, told, changes) = (Log::default(), Log::default(), Log::default());
+        let sent = Log::default();
+        let clocked = Clocked { source: source.clone(), since: now(), sent: sent.clone() };
+        let (failures, received, changes) = (Log::default(), Log::default(), Log::default());
         let noted = failures.clone();
         let reflector = Reflector::new("test", Arc::new(clocked))
             .options(options)
             .on_watch_error(move |failure| noted.push(failure.clone()));
         let reflector = set_up(reflector);
         let monitor = reflector.monitor();
-        let sink = Recording(told.clone(), changes.clone());
+        let sink = Recording(received.clone(), changes.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
         running.spawn(reflector.run(sink, async move { drop(stopped.await) }));
-        Self { source, monitor, asked, told, changes, failures, stop: Some(stop), running }
+        Self { source, monitor, sent, received, changes, failures, stop: Some(stop), running }
     }
 
     /// The first `n` requests, in short.
-    pub(crate) async fn asks(&self, n: usize) -> Vec<String> {
-        self.asked.first(n).await.into_iter().map(|asked| asked.what).collect()
+    pub(crate) async fn requests(&self, n: usize) -> Vec<String> {
+        self.sent.first(n).await.into_iter().map(|sent| sent.what).collect()
     }
 
     /// The first `n` changes, in short.
-    pub(crate) async fn tells(&self, n: usize) -> Vec<String> {
-        self.told.first(n).await
+    pub(crate) async fn deliveries(&self, n: usize) -> Vec<String> {
+        self.received.first(n).await
     }
 
     /// How long it took from request `n` to the next, counting from 0.
     pub(crate) async fn delay_after(&self, n: usize) -> Duration {
-        let asked = self.asked.first(n + 2).await;
-        asked[n + 1].at.saturating_sub(asked[n].at)
+        let sent = self.sent.first(n + 2).await;
+        sent[n + 1].at.saturating_sub(sent[n].at)
     }
 
     /// Lets `duration` pass.

@@ -54,31 +54,31 @@ async fn case_39_an_index_added_while_the_first_list_is_on_its_way_waits_for_not
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_41_a_queue_of_one_with_a_burst_before_it_keeps_nobody_waiting_for_ever() {
+async fn case_41_a_queue_of_one_with_a_burst_before_it_blocks_no_wait_forever() {
     let fifo = FifoOptions::new().max_queued_deltas(1);
     let (informer, _source, server) =
         synced_with([map("a", 1)], 1, |config| config.fifo(fifo).batch_keys(1)).await;
-    let (heard, _) = listen(&informer, options().every_event());
+    let (delivered, _) = listen(&informer, options().every_event());
     let script = (2..500).fold(Watch::new(), |script, version| {
         script.modified(map(if version % 2 == 0 { "a" } else { "b" }, version))
     });
     server.send(script);
     reached(&informer, 499).await;
-    assert_eq!(heard.first(499).await.len(), 499);
+    assert_eq!(delivered.first(499).await.len(), 499);
     assert_eq!(informer.stats().queued_changes, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_44_and_46_what_is_gone_is_freed_and_what_stays_does_not_keep_it() {
+async fn case_44_and_46_deleted_objects_are_freed_and_not_retained_by_others() {
     let objects: Vec<ConfigMap> = (0..100).map(|n| map(&format!("k{n}"), n + 1)).collect();
     let (informer, _source, server) = synced(objects, 100).await;
-    let (heard, registration) = listen(&informer, options());
+    let (delivered, registration) = listen(&informer, options());
     within(registration.synced()).await.unwrap();
     let weak: Vec<Weak<ConfigMap>> = informer.reader().list().iter().map(Arc::downgrade).collect();
     let script = (0..99).fold(Watch::new(), |script, n| script.deleted(map(&format!("k{n}"), 101 + n)));
     server.send(script);
     reached(&informer, 199).await;
-    heard.first(199).await;
+    delivered.first(199).await;
     until(|| registration.status().is_some_and(|status| status.pending == 0)).await;
     tokio::task::yield_now().await;
     let alive = weak.iter().filter(|object| object.strong_count() > 0).count();
@@ -86,7 +86,7 @@ async fn case_44_and_46_what_is_gone_is_freed_and_what_stays_does_not_keep_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_45_a_hundred_informers_that_come_and_go_leave_no_task_behind() {
+async fn case_45_a_hundred_stopped_informers_leave_no_task_behind() {
     let running = Arc::new(AtomicUsize::new(0));
     for n in 0..100 {
         let source = Source::new();
@@ -133,10 +133,10 @@ async fn an_object_without_a_name_is_left_out_and_the_others_of_its_batch_are_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_changes_of_a_key_in_one_batch_are_told_one_by_one() {
+async fn several_changes_of_a_key_in_one_batch_are_delivered_one_by_one() {
     // All changes below are queued before the loop runs, so that they are one batch.
     let (informer, _source, server) = synced([map("a", 3)], 10).await;
-    let (heard, registration) = listen(&informer, options().every_event());
+    let (delivered, registration) = listen(&informer, options().every_event());
     within(registration.synced()).await.unwrap();
     server.send(
         Watch::new()
@@ -146,7 +146,7 @@ async fn several_changes_of_a_key_in_one_batch_are_told_one_by_one() {
             .modified(incarnation("a", "2", 14)),
     );
     assert_eq!(
-        heard.first(5).await,
+        delivered.first(5).await,
         ["initial a@3", "update a@3 to a@11", "delete a@12", "add a@13", "update a@13 to a@14"]
     );
 }

@@ -33,7 +33,7 @@ fn scripted(source: &Source) -> FactoryBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_the_same_objects_gets_the_same_informer_and_they_are_listed_once() {
+async fn requests_for_the_same_objects_return_the_same_informer_which_lists_once() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)));
     let _server = source.open_watch(Watch::new());
@@ -167,13 +167,13 @@ async fn a_handler_is_called_although_the_informer_it_was_added_to_is_not_kept()
     source.on_list(List::at("10").item(map("a", 3)));
     let server = source.open_watch(Watch::new());
     let factory = scripted(&source).build();
-    let heard = Heard::new();
-    let told = heard.clone();
-    factory.informer().add_handler(move |event: &Event<ConfigMap>| told.take_unchecked(event)).unwrap();
+    let delivered = Deliveries::new();
+    let received = delivered.clone();
+    factory.informer().add_handler(move |event: &Event<ConfigMap>| received.take_unchecked(event)).unwrap();
     factory.start();
     within(factory.wait_for_sync()).await.unwrap();
     server.send(Watch::new().added(map("b", 11)));
-    assert_eq!(heard.first(2).await, ["initial a@3", "add b@11"]);
+    assert_eq!(delivered.first(2).await, ["initial a@3", "add b@11"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +253,7 @@ async fn waiting_fails_with_the_informer_that_will_not_sync_and_why_and_goes_on_
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_at_its_deadline_and_a_type_without_a_source_says_what_is_missing() {
+async fn waiting_ends_at_its_deadline_and_a_type_without_a_source_fails_with_the_remedy() {
     let source = Source::new();
     let factory = scripted(&source).build();
     let _maps = factory.informer::<ConfigMap>();
@@ -286,7 +286,7 @@ async fn a_custom_resource_that_is_not_installed_yet_parks_and_resumes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_joins_every_task_and_what_is_asked_for_afterwards_has_stopped() {
+async fn a_shutdown_joins_every_task_and_later_requests_return_stopped_informers() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)));
     let server = source.open_watch(Watch::new());
@@ -346,11 +346,11 @@ async fn each_type_has_its_own_resync_period_and_transform() {
         .configure::<ConfigMap>(|config| config.batch_keys(1))
         .build();
     let informer = factory.informer::<ConfigMap>();
-    let (heard, _) = listen(&informer, options());
+    let (delivered, _) = listen(&informer, options());
     factory.start();
     within(factory.wait_for_sync()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(61)).await;
-    assert_eq!(heard.all(), ["initial a@3", "sync a@3", "sync a@3"]);
+    assert_eq!(delivered.all(), ["initial a@3", "sync a@3", "sync a@3"]);
     assert_eq!(informer.reader().get("a").unwrap().immutable, Some(true));
 }
 
@@ -420,7 +420,7 @@ async fn namespaces_and_selectors_reach_the_server_and_cluster_wide_kinds_are_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn factories_are_used_by_many_threads_at_once() {
+async fn factories_are_used_by_many_threads_concurrently() {
     let source = Source::new();
     let factory = scripted(&source).build();
     let kept = factory.informer::<ConfigMap>();

@@ -34,7 +34,7 @@ async fn an_object_is_waited_for_until_it_is_there_or_has_been_passed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_with_the_informer_and_says_so() {
+async fn a_wait_fails_when_the_informer_stops() {
     let (informer, _source, _server) = synced([map("a", 3)], 10).await;
     let waiting = informer.clone();
     let (waited, ()) = tokio::join!(async move { within(waiting.wait_until(&version(99))).await }, async {

@@ -19,36 +19,36 @@ use watchkeeper_informer::{
 use super::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_added_before_the_start_hears_of_the_first_list_and_of_every_change_behind_it() {
+async fn a_handler_added_before_the_start_receives_the_first_list_and_every_later_change() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)).item(map("b", 4)));
     let server = source.open_watch(Watch::new());
     let informer = SharedIndexInformer::new(plain(&source));
-    let (heard, registration) = listen(&informer, options());
+    let (delivered, registration) = listen(&informer, options());
     assert!(!registration.has_synced());
     informer.start();
-    assert_eq!(heard.first(2).await, ["initial a@3", "initial b@4"]);
+    assert_eq!(delivered.first(2).await, ["initial a@3", "initial b@4"]);
     server.send(Watch::new().modified(map("a", 11)));
-    assert_eq!(heard.first(3).await[2..], ["update a@3 to a@11"]);
+    assert_eq!(delivered.first(3).await[2..], ["update a@3 to a@11"]);
     server.send(Watch::new().added(map("c", 12)).deleted(map("b", 13)));
-    assert_eq!(heard.first(5).await[3..], ["add c@12", "delete b@13"]);
+    assert_eq!(delivered.first(5).await[3..], ["add c@12", "delete b@13"]);
     within(registration.synced()).await.unwrap();
     assert_eq!(held(&informer), ["a@11", "c@12"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_hears_first_of_everything_there_is_and_then_of_what_happens() {
+async fn a_late_handler_first_receives_the_cached_objects_and_then_later_events() {
     let (informer, _source, server) = synced([map("a", 3), map("b", 4)], 10).await;
     server.send(Watch::new().modified(map("a", 11)));
     reached(&informer, 11).await;
-    let (heard, registration) = listen(&informer, options());
+    let (delivered, registration) = listen(&informer, options());
     within(registration.synced()).await.unwrap();
     server.send(Watch::new().deleted(map("a", 12)));
-    assert_eq!(heard.first(3).await, ["initial a@11", "initial b@4", "delete a@12"]);
+    assert_eq!(delivered.first(3).await, ["initial a@11", "initial b@4", "delete a@12"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_that_come_while_everything_changes_miss_nothing_and_hear_nothing_twice() {
+async fn handlers_added_during_changes_miss_no_event_and_receive_none_twice() {
     let (informer, _source, server) = synced([], 1).await;
     let mut listeners = Vec::new();
     for version in 2..200 {
@@ -68,10 +68,10 @@ async fn handlers_that_come_while_everything_changes_miss_nothing_and_hear_nothi
     }
     reached(&informer, 199).await;
     // Every handler checks its own story; here is how it ends.
-    for (heard, registration) in &listeners {
+    for (delivered, registration) in &listeners {
         within(registration.synced()).await.unwrap();
         until(|| registration.status().is_none_or(|status| status.pending == 0)).await;
-        assert_eq!(heard.view(), held(&informer));
+        assert_eq!(delivered.view(), held(&informer));
     }
 }
 
@@ -96,10 +96,10 @@ async fn a_handler_in_sync_has_returned_from_everything_that_was_there() {
 async fn case_48_a_panicking_handler_is_counted_and_delays_neither_others_nor_its_own_sync() {
     let (informer, _source, server) = synced([map("a", 3), map("b", 4)], 10).await;
     let panics = informer.add_handler(|_: &Event<ConfigMap>| panic!("as it was told to")).unwrap();
-    let (heard, _) = listen(&informer, options());
+    let (delivered, _) = listen(&informer, options());
     within(panics.synced()).await.unwrap();
     server.send(Watch::new().added(map("c", 11)));
-    heard.first(3).await;
+    delivered.first(3).await;
     reached(&informer, 11).await;
     until(|| panics.status().is_some_and(|status| status.panics == 3)).await;
 }
@@ -137,12 +137,12 @@ async fn a_stuck_handler_keeps_neither_the_cache_nor_others_waiting() {
     let stuck = informer
         .add_async_handler(|_: Event<ConfigMap>| std::future::pending::<()>(), options().max_lag_events(16))
         .unwrap();
-    let (heard, _) = listen(&informer, options().every_event());
+    let (delivered, _) = listen(&informer, options().every_event());
     for version in 2..=1_000 {
         server.send(Watch::new().modified(map("a", version)));
     }
     reached(&informer, 1_000).await;
-    assert_eq!(heard.first(1_000).await.len(), 1_000);
+    assert_eq!(delivered.first(1_000).await.len(), 1_000);
     let status = stuck.status().unwrap();
     assert!(status.is_coalescing && status.pending <= 2, "{status:?}");
     // Nothing waits for it when everything ends, either: it is in a call that never returns, and is left
@@ -151,7 +151,7 @@ async fn a_stuck_handler_keeps_neither_the_cache_nor_others_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_handler_is_resynced_at_its_own_time_and_the_server_is_not_asked() {
+async fn each_handler_is_resynced_at_its_own_period_without_a_request() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)));
     let _server = source.open_watch(Watch::new());
@@ -163,16 +163,17 @@ async fn each_handler_is_resynced_at_its_own_time_and_the_server_is_not_asked() 
     informer.start();
     within(informer.wait_for_sync(None)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(8_500)).await;
-    let resyncs = |heard: &Heard| heard.all().iter().filter(|event| *event == "sync a@3").count();
+    let resyncs =
+        |delivered: &Deliveries| delivered.all().iter().filter(|event| *event == "sync a@3").count();
     assert_eq!([&never, &two, &three].map(resyncs), [0, 4, 2]);
     assert_eq!(informer.monitors()[0].1.counters().resyncs, 4, "those of four seconds fall on those of two");
     assert_eq!(source.requests().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_no_resync_of_the_informer_no_handler_is_resynced_and_a_relist_tells_only_of_what_changed() {
+async fn without_a_resync_period_no_handler_is_resynced_and_a_relist_delivers_only_changes() {
     let (informer, source, server) = synced([map("a", 3), map("b", 4)], 10).await;
-    let (heard, registration) = listen(&informer, options().resync_period(Duration::from_secs(2)));
+    let (delivered, registration) = listen(&informer, options().resync_period(Duration::from_secs(2)));
     let (asked, other) = listen(&informer, options().unchanged());
     within(registration.synced()).await.unwrap();
     within(other.synced()).await.unwrap();
@@ -180,22 +181,22 @@ async fn with_no_resync_of_the_informer_no_handler_is_resynced_and_a_relist_tell
     let _again = source.open_watch(Watch::new());
     server.send(Watch::new().error(status(410, "Expired")));
     reached(&informer, 20).await;
-    assert_eq!(heard.first(4).await[2..], ["update b@4 to b@15", "add c@16"]);
+    assert_eq!(delivered.first(4).await[2..], ["update b@4 to b@15", "add c@16"]);
     assert_eq!(asked.first(5).await[2..], ["sync a@3", "update b@4 to b@15", "add c@16"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filtering_handler_hears_a_whole_story_of_what_passes() {
+async fn a_filtering_handler_receives_a_consistent_sequence_of_matching_objects() {
     let labelled = |key: &str, version, label: Option<&str>| {
         let mut object = map(key, version);
         object.metadata.labels = label.map(|label| [("app".to_owned(), label.to_owned())].into());
         object
     };
     let (informer, _source, server) = synced([labelled("a", 3, Some("web"))], 10).await;
-    let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let received = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let note = |what: &'static str| {
-        let told = Arc::clone(&told);
-        move |object: &ConfigMap| told.lock().push(format!("{what} {}", label(object)))
+        let received = Arc::clone(&received);
+        move |object: &ConfigMap| received.lock().push(format!("{what} {}", label(object)))
     };
     let (add, update, delete) = (note("add"), note("update"), note("delete"));
     let inside = HandlerFuncs::new()
@@ -220,7 +221,7 @@ async fn a_filtering_handler_hears_a_whole_story_of_what_passes() {
     reached(&informer, 14).await;
     within(registration.synced()).await.unwrap();
     until(|| registration.status().is_some_and(|status| status.pending == 0)).await;
-    assert_eq!(*told.lock(), ["add a@3", "delete a@3", "add a@12", "delete a@14"]);
+    assert_eq!(*received.lock(), ["add a@3", "delete a@3", "add a@12", "delete a@14"]);
 }
 
 #[tokio::test(start_paused = true)]

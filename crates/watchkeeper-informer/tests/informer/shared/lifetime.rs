@@ -36,7 +36,7 @@ async fn dropping_the_last_handle_stops_the_watch_and_the_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_waits_for_the_call_that_is_running_and_for_every_task() {
+async fn a_shutdown_waits_for_the_running_call_and_for_every_task() {
     let running = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&running);
     let spawn = move |task: Task| {
@@ -81,12 +81,12 @@ async fn a_shutdown_waits_for_the_call_that_is_running_and_for_every_task() {
 async fn one_that_was_never_started_is_shut_down_and_then_does_not_start() {
     let source = Source::new();
     let informer = SharedIndexInformer::new(plain(&source));
-    let (heard, registration) = listen(&informer, options());
+    let (delivered, registration) = listen(&informer, options());
     within(informer.shutdown()).await;
     assert_eq!(within(registration.synced()).await, Err(SyncError::Stopped));
     informer.start();
     assert!(within(informer.wait_for_sync(None)).await.is_err());
-    assert_eq!((source.requests().len(), heard.all().len()), (0, 0));
+    assert_eq!((source.requests().len(), delivered.all().len()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn starting_twice_is_starting_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_dropped_by_its_runtime_ends_the_informer_for_those_who_wait() {
+async fn a_task_dropped_by_its_runtime_ends_the_informer_and_its_waits() {
     let source = Source::new();
     let informer = SharedIndexInformer::spawned_by(plain(&source), &(), |task: Task| drop(task));
     let (_, registration) = listen(&informer, options());

@@ -16,16 +16,16 @@ use watchkeeper_informer::{
 use super::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_deletes_what_is_gone_with_the_last_state_known_before_it_tells_what_is_new() {
+async fn a_relist_deletes_missing_objects_with_their_last_known_state_before_it_adds_new_ones() {
     let (informer, source, server) = synced([map("a", 3), map("b", 4)], 10).await;
-    let (heard, registration) = listen(&informer, options());
+    let (delivered, registration) = listen(&informer, options());
     within(registration.synced()).await.unwrap();
     let by_name = informer.add_index("name", |object: &ConfigMap| object.metadata.name.clone()).unwrap();
     source.on_list(List::at("20").item(map("c", 15)).item(map("b", 4)));
     let _again = source.open_watch(Watch::new());
     server.send(Watch::new().error(status(410, "Expired")));
     reached(&informer, 20).await;
-    assert_eq!(heard.first(4).await[2..], ["lost a@3", "add c@15"]);
+    assert_eq!(delivered.first(4).await[2..], ["lost a@3", "add c@15"]);
     assert_eq!(held(&informer), ["b@4", "c@15"]);
     // Case 14: the index agrees after a deletion that was inferred from a list.
     assert_eq!((by_name.count("a"), by_name.count("b"), by_name.count("c")), (0, 1, 1));
@@ -34,19 +34,19 @@ async fn a_relist_deletes_what_is_gone_with_the_last_state_known_before_it_tells
 #[tokio::test(start_paused = true)]
 async fn an_object_created_anew_under_its_name_is_a_deletion_and_an_addition() {
     let (informer, source, server) = synced([map("a", 3)], 10).await;
-    let (heard, _) = listen(&informer, options());
-    heard.first(1).await;
+    let (delivered, _) = listen(&informer, options());
+    delivered.first(1).await;
     source.on_list(List::at("20").item(incarnation("a", "2", 15)));
     let _again = source.open_watch(Watch::new());
     server.send(Watch::new().error(status(410, "Expired")));
-    assert_eq!(heard.first(3).await[1..], ["lost a@3", "add a@15"]);
+    assert_eq!(delivered.first(3).await[1..], ["lost a@3", "add a@15"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_37_an_undecodable_object_is_set_aside_keeps_its_last_good_state_and_blocks_nobody() {
+async fn case_37_an_undecodable_object_is_quarantined_keeps_its_last_good_state_and_blocks_no_other() {
     let identity = |version: &str| Identity::new("", "a", "a-1", version);
     let (informer, source, server) = synced([map("a", 3), map("b", 4)], 10).await;
-    let (heard, _) = listen(&informer, options());
+    let (delivered, _) = listen(&informer, options());
     server.send(Watch::new().undecodable(identity("11")).modified(map("b", 12)));
     reached(&informer, 12).await;
     assert_eq!(held(&informer), ["a@3", "b@12"]);
@@ -64,19 +64,19 @@ async fn case_37_an_undecodable_object_is_set_aside_keeps_its_last_good_state_an
     again.send(Watch::new().modified(map("a", 21)));
     reached(&informer, 21).await;
     assert_eq!(informer.quarantined(), []);
-    assert_eq!(heard.first(4).await[2..], ["update b@4 to b@12", "update a@3 to a@21"]);
+    assert_eq!(delivered.first(4).await[2..], ["update b@4 to b@12", "update a@3 to a@21"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_undecodable_object_of_another_incarnation_ends_the_one_that_was() {
     let (informer, source, server) = synced([map("a", 3)], 10).await;
-    let (heard, _) = listen(&informer, options());
-    heard.first(1).await;
+    let (delivered, _) = listen(&informer, options());
+    delivered.first(1).await;
     source.on_list(List::at("20").undecodable(Identity::new("", "a", "a-2", "15")));
     let _again = source.open_watch(Watch::new());
     server.send(Watch::new().error(status(410, "Expired")));
     reached(&informer, 20).await;
-    assert_eq!(heard.first(2).await[1..], ["lost a@3"]);
+    assert_eq!(delivered.first(2).await[1..], ["lost a@3"]);
     assert_eq!(held(&informer), [""; 0]);
 }
 
@@ -89,10 +89,10 @@ async fn a_deletion_that_cannot_be_read_carries_the_last_state_known() {
     };
     let (informer, _source, server) =
         synced_with([map("a", 3)], 10, |config| config.transform(refuse_at_12)).await;
-    let (heard, _) = listen(&informer, options());
+    let (delivered, _) = listen(&informer, options());
     server.send(Watch::new().deleted(map("a", 12)));
     reached(&informer, 12).await;
-    assert_eq!(heard.first(2).await, ["initial a@3", "lost a@3"]);
+    assert_eq!(delivered.first(2).await, ["initial a@3", "lost a@3"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +109,7 @@ async fn case_17_every_object_is_transformed_once_on_every_way_in() {
         config.transform(transform).resync_period(std::time::Duration::from_secs(1))
     })
     .await;
-    let (heard, _) = listen(&informer, options());
+    let (delivered, _) = listen(&informer, options());
     server.send(Watch::new().modified(map("a", 11)).deleted(map("b", 12)));
     reached(&informer, 12).await;
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
@@ -117,7 +117,7 @@ async fn case_17_every_object_is_transformed_once_on_every_way_in() {
     let _again = source.open_watch(Watch::new());
     server.send(Watch::new().error(status(410, "Expired")));
     reached(&informer, 20).await;
-    heard.first(5).await;
+    delivered.first(5).await;
     assert!(informer.reader().list().iter().all(|object| object.data.is_some()));
     assert_eq!(
         calls.load(Ordering::Relaxed),
@@ -160,7 +160,7 @@ async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_sam
     let informer = SharedIndexInformer::new(plain(&source).reflector_with(|options| {
         options.history_check.on_reconnect = true;
     }));
-    let (heard, _) = listen(&informer, options());
+    let (delivered, _) = listen(&informer, options());
     informer.start();
     reached(&informer, 1200).await;
     let version = watchkeeper_informer::ResourceVersion::new("5000").unwrap();
@@ -181,7 +181,7 @@ async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_sam
     assert_eq!(informer.resource_version().unwrap().as_str(), "1001");
     assert_eq!(held(&informer), ["a@900"]);
     assert_eq!(
-        heard.first(4).await,
+        delivered.first(4).await,
         ["initial a@900", "initial b@1100", "lost b@1100", "update a@900 to a@900"]
     );
     again.send(Watch::new().added(map("b", 1002)));
@@ -189,7 +189,7 @@ async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_sam
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_connection_shows_and_what_was_missed_is_caught_up_on() {
+async fn a_lost_connection_shows_in_the_status_and_missed_changes_are_delivered() {
     let (informer, source, server) = synced([map("a", 3)], 10).await;
     let mut statuses = informer.status_watch();
     assert!(informer.status().is_synced());

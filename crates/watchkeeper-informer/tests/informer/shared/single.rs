@@ -13,19 +13,19 @@ use watchkeeper_informer::{
 use super::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn one_handler_is_told_in_the_same_task_with_the_cache_ahead_of_it() {
+async fn one_handler_is_called_in_the_same_task_after_the_cache_is_updated() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)).item(map("b", 4)));
     let server = source.open_watch(Watch::new());
     let store = Store::new();
     let by_name = store.add_index("name", |object: &ConfigMap| object.metadata.name.clone()).unwrap();
-    let heard = Heard::new();
-    let (told, reader) = (heard.clone(), store.clone());
+    let delivered = Deliveries::new();
+    let (received, reader) = (delivered.clone(), store.clone());
     let handler = move |event: &Event<ConfigMap>| {
         if let Event::Updated { new, .. } = event {
             assert!(reader.get("a").is_some_and(|held| Arc::ptr_eq(&held, new)), "the cache is ahead");
         }
-        told.take_unchecked(event);
+        received.take_unchecked(event);
         assert!(!matches!(event, Event::Updated { .. }), "a panic is caught");
     };
     let controller =
@@ -33,11 +33,11 @@ async fn one_handler_is_told_in_the_same_task_with_the_cache_ahead_of_it() {
     let (stop, stopped) = oneshot::channel::<()>();
     let run = controller.run(async move { drop(stopped.await) });
     let test = async {
-        assert_eq!(heard.first(2).await, ["initial a@3", "initial b@4"]);
+        assert_eq!(delivered.first(2).await, ["initial a@3", "initial b@4"]);
         server.send(Watch::new().modified(map("a", 11)).deleted(map("b", 12)));
-        assert_eq!(heard.first(4).await[2..], ["update a@3 to a@11", "delete b@12"]);
+        assert_eq!(delivered.first(4).await[2..], ["update a@3 to a@11", "delete b@12"]);
         tokio::time::sleep(Duration::from_secs(6)).await;
-        assert_eq!(heard.all()[4..], ["sync a@11"]);
+        assert_eq!(delivered.all()[4..], ["sync a@11"]);
         assert_eq!((by_name.count("a"), by_name.count("b")), (1, 0));
         drop(stop);
     };
@@ -50,13 +50,13 @@ async fn dropping_the_run_ends_it() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)));
     let server = source.open_watch(Watch::new());
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let handler = move |event: &Event<ConfigMap>| _ = told.send(Arc::clone(event.object()));
+    let (received, mut delivered) = tokio::sync::mpsc::unbounded_channel();
+    let handler = move |event: &Event<ConfigMap>| _ = received.send(Arc::clone(event.object()));
     let (cache, controller) = new_informer(plain(&source), handler);
     let (_, monitor) = controller.monitors().remove(0);
     tokio::select! {
         ended = controller.run(std::future::pending()) => panic!("{ended:?}"),
-        object = heard.recv() => assert!(cache.get("a").is_some_and(|held| Arc::ptr_eq(&held, &object.unwrap()))),
+        object = delivered.recv() => assert!(cache.get("a").is_some_and(|held| Arc::ptr_eq(&held, &object.unwrap()))),
     }
     within(server.closed()).await;
     assert_eq!(monitor.status().label(), "stopped");

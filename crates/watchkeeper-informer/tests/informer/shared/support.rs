@@ -78,12 +78,12 @@ fn in_short(event: &Event<ConfigMap>) -> String {
 
 /// A handler's memory, with the promises every handler is made checked at each event.
 #[derive(Clone)]
-pub(crate) struct Heard {
+pub(crate) struct Deliveries {
     events: Arc<watch::Sender<Vec<String>>>,
     view: Arc<Mutex<BTreeMap<String, Arc<ConfigMap>>>>,
 }
 
-impl Heard {
+impl Deliveries {
     pub(crate) fn new() -> Self {
         Self { events: Arc::new(watch::Sender::new(Vec::new())), view: Arc::default() }
     }
@@ -152,12 +152,12 @@ impl Heard {
 }
 
 /// Adds a handler that remembers.
-pub(crate) fn listen(informer: &Informer, options: HandlerOptions) -> (Heard, Registration<ConfigMap>) {
-    let heard = Heard::new();
-    let (told, cache) = (heard.clone(), informer.reader());
-    let handler = move |event: &Event<ConfigMap>| told.take(event, &cache);
+pub(crate) fn listen(informer: &Informer, options: HandlerOptions) -> (Deliveries, Registration<ConfigMap>) {
+    let delivered = Deliveries::new();
+    let (received, cache) = (delivered.clone(), informer.reader());
+    let handler = move |event: &Event<ConfigMap>| received.take(event, &cache);
     let registration = informer.add_handler_with(handler, options).expect("the informer is running");
-    (heard, registration)
+    (delivered, registration)
 }
 
 pub(crate) fn options() -> HandlerOptions {

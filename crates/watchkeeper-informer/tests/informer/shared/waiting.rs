@@ -8,7 +8,7 @@ use watchkeeper_informer::{SharedIndexInformer, controller::Config, status::Sync
 use super::support::*;
 
 #[tokio::test(start_paused = true)]
-async fn waiting_on_an_informer_that_was_not_started_is_an_error_that_says_so() {
+async fn waiting_on_an_informer_that_was_not_started_is_an_error() {
     let (informer, version) = (SharedIndexInformer::new(plain(&Source::new())), version(7));
     let (_, monitor) = informer.monitors().remove(0);
     let (_, registration) = listen(&informer, options());
@@ -78,7 +78,7 @@ async fn a_resource_that_does_not_exist_yet_fails_the_wait_and_is_there_when_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_ends_the_wait_and_says_how_far_it_came() {
+async fn a_deadline_ends_the_wait_and_the_error_contains_the_last_status() {
     let source = Source::new();
     source.on_list(List::at("10").item(map("a", 3)).continued("more", Some(1)));
     source.on_list(List::at("10").stall());
@@ -93,11 +93,11 @@ async fn an_empty_list_is_synced_and_so_is_an_informer_of_no_namespaces() {
     let (informer, _source, _server) = synced([], 10).await;
     assert!(informer.has_synced());
     let none = SharedIndexInformer::new(Config::by_namespace("nothing", [] as [(String, Source); 0]));
-    let (heard, registration) = listen(&none, options());
+    let (delivered, registration) = listen(&none, options());
     none.start();
     within(none.wait_for_sync(None)).await.unwrap();
     within(registration.synced()).await.unwrap();
-    assert!(heard.all().is_empty());
+    assert!(delivered.all().is_empty());
     within(none.shutdown()).await;
 }
 
@@ -115,9 +115,9 @@ async fn several_namespaces_are_one_cache_synced_when_all_are_and_a_list_of_one_
             })
             .resync_period(Duration::from_mins(1));
     let informer = SharedIndexInformer::new(config);
-    let (heard, registration) = listen(&informer, options());
+    let (delivered, registration) = listen(&informer, options());
     informer.start();
-    heard.first(1).await;
+    delivered.first(1).await;
     assert!(!informer.has_synced() && informer.resource_version().is_none(), "mail is not there yet");
 
     mail.on_list(List::at("12").item(map("mail/a", 4)));
@@ -129,17 +129,17 @@ async fn several_namespaces_are_one_cache_synced_when_all_are_and_a_list_of_one_
 
     // Everything up to 10 is known of both; of one alone, more.
     mail_server.send(Watch::new().modified(map("mail/a", 20)));
-    heard.first(3).await;
+    delivered.first(3).await;
     assert_eq!(informer.resource_version().unwrap().as_str(), "10");
     shop.on_list(List::at("30"));
     let _again = shop.open_watch(Watch::new());
     shop_server.send(Watch::new().error(status(410, "Expired")));
-    assert_eq!(heard.first(4).await[3..], ["lost shop/a@3"]);
+    assert_eq!(delivered.first(4).await[3..], ["lost shop/a@3"]);
     reached(&informer, 20).await;
     assert_eq!(held(&informer), ["mail/a@20"]);
 
     // One resync for all of them.
     tokio::time::sleep(Duration::from_secs(61)).await;
-    assert_eq!(heard.all()[4..], ["sync mail/a@20"]);
+    assert_eq!(delivered.all()[4..], ["sync mail/a@20"]);
     assert_eq!(informer.monitors().len(), 2);
 }

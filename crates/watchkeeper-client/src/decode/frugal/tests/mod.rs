@@ -111,7 +111,7 @@ fn a_list_of_one_takes_the_room_of_one_whatever_it_is_in() {
 }
 
 #[test]
-fn a_longer_list_takes_what_it_would_without_a_hint() {
+fn a_longer_list_has_the_same_capacity_as_without_a_hint() {
     for count in [2, 3, 4, 5, 8, 9] {
         let text = pod(count);
         let decoded: Pod = Json::new().decode(text.as_bytes()).unwrap();

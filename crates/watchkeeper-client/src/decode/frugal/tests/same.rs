@@ -13,7 +13,7 @@ use super::{
 };
 
 #[test]
-fn what_fits_gives_the_same_value() {
+fn valid_documents_decode_to_the_same_value() {
     for turn in 0..12 {
         let text = document(FITTING.iter().map(|(_, texts)| Some(texts[turn % texts.len()])));
         let value: Outcome<Everything> = frugal(&text);
@@ -50,7 +50,7 @@ fn the_parser_stops_at_the_depth_it_stopped_at() {
 }
 
 #[test]
-fn a_format_that_is_not_for_people_says_so_through_the_wrapper() {
+fn is_human_readable_is_forwarded() {
     struct Binary;
 
     impl<'de> Deserializer<'de> for Binary {

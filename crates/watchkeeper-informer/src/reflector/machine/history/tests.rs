@@ -21,8 +21,8 @@ fn failed(reason: Reason) -> Result<CheckResponse, FailureReport> {
 }
 
 /// Evidence of objects written in this order.
-fn written(objects: &[(&str, &str)]) -> Evidence {
-    let mut evidence = Evidence::default();
+fn written(objects: &[(&str, &str)]) -> HistoryEvidence {
+    let mut evidence = HistoryEvidence::default();
     for (key, version) in objects {
         evidence.written(&named(key, version), None);
     }
@@ -30,11 +30,11 @@ fn written(objects: &[(&str, &str)]) -> Evidence {
 }
 
 /// A verification at version 20.
-fn verification(evidence: &Evidence) -> Verification {
+fn verification(evidence: &HistoryEvidence) -> Verification {
     Verification::new("20".to_owned(), evidence)
 }
 
-fn asks_for(verification: &Verification) -> (Option<String>, Option<String>, bool) {
+fn requested_object(verification: &Verification) -> (Option<String>, Option<String>, bool) {
     let ListRequest { object, resource_version, version_match, .. } = verification.request();
     (object.map(|object| object.name), resource_version, version_match == Some(VersionMatch::Exact))
 }
@@ -44,34 +44,34 @@ fn exactly(name: &str) -> (Option<String>, Option<String>, bool) {
 }
 
 #[test]
-fn the_newest_object_is_looked_for_at_exactly_the_version_reached() {
+fn the_newest_object_is_requested_at_exactly_the_version_reached() {
     let evidence = written(&[("a", "9"), ("c", "12"), ("b", "11")]);
     let mut verification = verification(&evidence);
-    assert_eq!(asks_for(&verification), exactly("c"));
-    let judgement = verification.judge(&found("20", &[named("c", "12")]));
-    assert!(matches!(judgement, Judgement::Confirmed), "{judgement:?}");
+    assert_eq!(requested_object(&verification), exactly("c"));
+    let result = verification.evaluate(&found("20", &[named("c", "12")]));
+    assert!(matches!(result, CheckResult::Confirmed), "{result:?}");
 }
 
 #[test]
 fn an_object_that_is_missing_or_another_at_that_version_refutes_the_history() {
     let other_uid = Identity::new("", "a", "another uid", "9");
     for objects in [vec![], vec![named("a", "8")], vec![named("a", "10")], vec![other_uid]] {
-        let judgement = verification(&written(&[("a", "9")])).judge(&found("20", &objects));
-        assert!(matches!(judgement, Judgement::Refuted(_)), "{objects:?}: {judgement:?}");
+        let result = verification(&written(&[("a", "9")])).evaluate(&found("20", &objects));
+        assert!(matches!(result, CheckResult::Refuted(_)), "{objects:?}: {result:?}");
     }
 }
 
 #[test]
 fn the_same_version_with_other_content_refutes_the_history() {
-    let mut evidence = Evidence::default();
+    let mut evidence = HistoryEvidence::default();
     evidence.written(&named("a", "9"), Some(&content("ours")));
     for (theirs, is_confirmed) in [("ours", true), ("theirs", false)] {
         let objects = vec![(named("a", "9"), Some(content(theirs)))];
         let found =
             CheckResponse { objects, resource_version: Some("20".to_owned()), remaining_item_count: None };
-        let judgement = verification(&evidence).judge(&Ok(found));
-        assert_eq!(matches!(judgement, Judgement::Confirmed), is_confirmed, "{judgement:?}");
-        assert_eq!(matches!(judgement, Judgement::Refuted(_)), !is_confirmed, "{judgement:?}");
+        let result = verification(&evidence).evaluate(&Ok(found));
+        assert_eq!(matches!(result, CheckResult::Confirmed), is_confirmed, "{result:?}");
+        assert_eq!(matches!(result, CheckResult::Refuted(_)), !is_confirmed, "{result:?}");
     }
 }
 
@@ -80,45 +80,49 @@ fn a_deletion_that_came_last_must_have_happened_at_its_version() {
     let mut evidence = written(&[("a", "9"), ("b", "10")]);
     evidence.deleted(&named("b", "11"));
     let at = |version: &str| (Some("b".to_owned()), Some(version.to_owned()), true);
-    let ask = || {
+    let continued = || {
         let mut verification = verification(&evidence);
-        assert_eq!(asks_for(&verification), at("10"), "the version before its deletion");
-        assert!(matches!(verification.judge(&found("10", &[named("b", "8")])), Judgement::Ask));
-        assert_eq!(asks_for(&verification), at("11"), "the version of its deletion");
+        assert_eq!(requested_object(&verification), at("10"), "the version before its deletion");
+        assert!(matches!(verification.evaluate(&found("10", &[named("b", "8")])), CheckResult::Continue));
+        assert_eq!(requested_object(&verification), at("11"), "the version of its deletion");
         verification
     };
-    assert!(matches!(ask().judge(&found("11", &[])), Judgement::Confirmed));
-    let later = ask().judge(&found("11", &[named("b", "8")]));
-    assert!(matches!(later, Judgement::Refuted(_)), "it was deleted later, or not at all: {later:?}");
-    let sooner = verification(&evidence).judge(&found("10", &[]));
-    assert!(matches!(sooner, Judgement::Refuted(_)), "it was deleted sooner: {sooner:?}");
+    assert!(matches!(continued().evaluate(&found("11", &[])), CheckResult::Confirmed));
+    let later = continued().evaluate(&found("11", &[named("b", "8")]));
+    assert!(matches!(later, CheckResult::Refuted(_)), "it was deleted later, or not at all: {later:?}");
+    let sooner = verification(&evidence).evaluate(&found("10", &[]));
+    assert!(matches!(sooner, CheckResult::Refuted(_)), "it was deleted sooner: {sooner:?}");
     let other = Identity::new("", "b", "another uid", "8");
-    let other = verification(&evidence).judge(&found("10", &[other]));
-    assert!(matches!(other, Judgement::Refuted(_)), "it was another object: {other:?}");
+    let other = verification(&evidence).evaluate(&found("10", &[other]));
+    assert!(matches!(other, CheckResult::Refuted(_)), "it was another object: {other:?}");
 
     let mut compacted = verification(&evidence);
-    assert!(matches!(compacted.judge(&failed(Reason::Api(ApiReason::Expired))), Judgement::Ask));
-    assert_eq!(asks_for(&compacted), (Some("a".to_owned()), None, false), "the newest that is left");
-    assert!(matches!(compacted.judge(&found("25", &[named("a", "9")])), Judgement::Ask));
-    assert_eq!(asks_for(&compacted), (Some("b".to_owned()), None, false));
-    assert!(matches!(compacted.judge(&found("25", &[])), Judgement::Confirmed));
+    assert!(matches!(compacted.evaluate(&failed(Reason::Api(ApiReason::Expired))), CheckResult::Continue));
+    assert_eq!(requested_object(&compacted), (Some("a".to_owned()), None, false), "the newest that is left");
+    assert!(matches!(compacted.evaluate(&found("25", &[named("a", "9")])), CheckResult::Continue));
+    assert_eq!(requested_object(&compacted), (Some("b".to_owned()), None, false));
+    assert!(matches!(compacted.evaluate(&found("25", &[])), CheckResult::Confirmed));
 
     evidence.written(&named("c", "12"), None);
-    assert_eq!(asks_for(&verification(&evidence)), exactly("c"), "a later write proves the deletion too");
+    assert_eq!(
+        requested_object(&verification(&evidence)),
+        exactly("c"),
+        "a later write proves the deletion too"
+    );
 }
 
 #[test]
 fn a_collection_that_was_empty_must_have_been_empty() {
-    let empty = || verification(&Evidence::default().of_list(0));
-    assert!(matches!(empty().judge(&found("20", &[])), Judgement::Confirmed));
-    assert!(matches!(empty().judge(&found("20", &[named("a", "9")])), Judgement::Refuted(_)));
+    let empty = || verification(&HistoryEvidence::default().of_list(0));
+    assert!(matches!(empty().evaluate(&found("20", &[])), CheckResult::Confirmed));
+    assert!(matches!(empty().evaluate(&found("20", &[named("a", "9")])), CheckResult::Refuted(_)));
 }
 
 #[test]
 fn the_objects_of_a_list_must_have_been_as_many_as_long_as_nothing_changed_since() {
-    let ask = || {
+    let continued = || {
         let mut verification = verification(&written(&[("a", "9"), ("b", "8")]).of_list(2));
-        assert!(matches!(verification.judge(&found("20", &[named("a", "9")])), Judgement::Ask));
+        assert!(matches!(verification.evaluate(&found("20", &[named("a", "9")])), CheckResult::Continue));
         assert_eq!(verification.request().limit, Some(1));
         verification
     };
@@ -126,25 +130,28 @@ fn the_objects_of_a_list_must_have_been_as_many_as_long_as_nothing_changed_since
         let objects = vec![(named("a", "9"), None)];
         Ok(CheckResponse { objects, resource_version: Some("20".to_owned()), remaining_item_count })
     };
-    assert!(matches!(ask().judge(&counted(Some(1))), Judgement::Confirmed));
-    assert!(matches!(ask().judge(&counted(None)), Judgement::Confirmed), "selectors hide the number");
-    assert!(matches!(ask().judge(&counted(Some(2))), Judgement::Refuted(_)), "one was created");
-    assert!(matches!(ask().judge(&found("20", &[])), Judgement::Refuted(_)), "all were deleted");
+    assert!(matches!(continued().evaluate(&counted(Some(1))), CheckResult::Confirmed));
+    assert!(
+        matches!(continued().evaluate(&counted(None)), CheckResult::Confirmed),
+        "selectors hide the number"
+    );
+    assert!(matches!(continued().evaluate(&counted(Some(2))), CheckResult::Refuted(_)), "one was created");
+    assert!(matches!(continued().evaluate(&found("20", &[])), CheckResult::Refuted(_)), "all were deleted");
 
-    let mut evidence = Evidence::default().of_list(2);
+    let mut evidence = HistoryEvidence::default().of_list(2);
     evidence.written(&named("c", "12"), None);
     let mut changed = verification(&evidence);
-    assert!(matches!(changed.judge(&found("20", &[named("c", "12")])), Judgement::Confirmed));
+    assert!(matches!(changed.evaluate(&found("20", &[named("c", "12")])), CheckResult::Confirmed));
 }
 
 #[test]
 fn a_server_that_is_behind_has_another_history() {
-    let judgement = verification(&written(&[("a", "9")])).judge(&found("19", &[named("a", "9")]));
-    assert!(matches!(judgement, Judgement::Refuted(_)), "{judgement:?}");
+    let result = verification(&written(&[("a", "9")])).evaluate(&found("19", &[named("a", "9")]));
+    assert!(matches!(result, CheckResult::Refuted(_)), "{result:?}");
 }
 
 #[test]
-fn a_server_that_cannot_show_the_past_is_asked_for_the_present() {
+fn without_past_states_the_current_state_is_requested() {
     let cannot = [
         Reason::Api(ApiReason::Expired),
         Reason::Api(ApiReason::ResourceVersionTooLarge),
@@ -152,42 +159,49 @@ fn a_server_that_cannot_show_the_past_is_asked_for_the_present() {
         Reason::Decode,
     ];
     for reason in cannot {
-        let ask = || {
+        let continued = || {
             let mut verification = verification(&written(&[("a", "9")]));
-            assert!(matches!(verification.judge(&failed(reason)), Judgement::Ask), "{reason}");
-            assert_eq!(asks_for(&verification), (Some("a".to_owned()), None, false));
+            assert!(matches!(verification.evaluate(&failed(reason)), CheckResult::Continue), "{reason}");
+            assert_eq!(requested_object(&verification), (Some("a".to_owned()), None, false));
             verification
         };
-        assert!(matches!(ask().judge(&found("25", &[named("a", "9")])), Judgement::Confirmed));
-        let changed = ask().judge(&found("25", &[named("a", "23")]));
-        assert!(matches!(changed, Judgement::Unconfirmed), "it may have changed since: {changed:?}");
-        assert!(matches!(ask().judge(&found("25", &[])), Judgement::Unconfirmed), "or been deleted");
-        assert!(matches!(ask().judge(&found("19", &[named("a", "9")])), Judgement::Refuted(_)), "behind");
-        assert!(matches!(ask().judge(&failed(reason)), Judgement::Unconfirmed));
+        assert!(matches!(continued().evaluate(&found("25", &[named("a", "9")])), CheckResult::Confirmed));
+        let changed = continued().evaluate(&found("25", &[named("a", "23")]));
+        assert!(matches!(changed, CheckResult::Unconfirmed), "it may have changed since: {changed:?}");
+        assert!(
+            matches!(continued().evaluate(&found("25", &[])), CheckResult::Unconfirmed),
+            "or been deleted"
+        );
+        assert!(
+            matches!(continued().evaluate(&found("19", &[named("a", "9")])), CheckResult::Refuted(_)),
+            "behind"
+        );
+        assert!(matches!(continued().evaluate(&failed(reason)), CheckResult::Unconfirmed));
     }
 }
 
 #[test]
-fn a_server_that_ignores_the_version_asked_for_is_asked_for_the_present() {
+fn if_the_requested_version_is_ignored_the_current_state_is_requested() {
     let mut verification = verification(&written(&[("a", "9")]));
-    assert!(matches!(verification.judge(&found("25", &[named("a", "23")])), Judgement::Ask));
-    assert!(matches!(verification.judge(&found("25", &[named("a", "23")])), Judgement::Unconfirmed));
+    assert!(matches!(verification.evaluate(&found("25", &[named("a", "23")])), CheckResult::Continue));
+    assert!(matches!(verification.evaluate(&found("25", &[named("a", "23")])), CheckResult::Unconfirmed));
 }
 
 #[test]
-fn a_server_that_cannot_be_asked_is_asked_again_and_one_that_may_not_be_is_not() {
+fn a_check_is_retried_after_a_transient_failure_and_not_after_a_missing_permission() {
     let unreachable = Reason::Transport(watchkeeper_client::error::TransportKind::Refused);
     for reason in [unreachable, Reason::Api(ApiReason::TooManyRequests), Reason::Deadline] {
-        let judgement = verification(&written(&[("a", "9")])).judge(&failed(reason));
-        assert!(matches!(judgement, Judgement::Failed), "{reason}: {judgement:?}");
+        let result = verification(&written(&[("a", "9")])).evaluate(&failed(reason));
+        assert!(matches!(result, CheckResult::Failed), "{reason}: {result:?}");
     }
-    let forbidden = verification(&written(&[("a", "9")])).judge(&failed(Reason::Api(ApiReason::Forbidden)));
-    assert!(matches!(forbidden, Judgement::Unconfirmed));
+    let forbidden =
+        verification(&written(&[("a", "9")])).evaluate(&failed(Reason::Api(ApiReason::Forbidden)));
+    assert!(matches!(forbidden, CheckResult::Unconfirmed));
 }
 
 #[test]
 fn a_few_of_the_newest_objects_are_remembered_in_order_with_the_content_of_one() {
-    let mut evidence = Evidence::default();
+    let mut evidence = HistoryEvidence::default();
     for (key, version) in
         [("a", "5"), ("b", "3"), ("c", "9"), ("d", "4"), ("e", "2"), ("f", "10"), ("a", "11")]
     {

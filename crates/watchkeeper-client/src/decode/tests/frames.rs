@@ -1,8 +1,9 @@
 //! Watch frames and their envelopes, including malformed ones.
 
 use bytes::Bytes;
-use watchkeeper_client::{
-    decode::{DecodeError, EventType, FrameSplitter, split_event},
+
+use crate::{
+    decode::{DecodeError, FrameSplitter, WatchEventType, split_event},
     limits::Limits,
 };
 
@@ -96,7 +97,7 @@ fn a_line_that_never_ends_is_refused_before_it_is_held() {
 fn events_are_typed_or_refused() {
     let event = |frame: &str| split_event(&Bytes::from(frame.to_owned()), 128);
     let sound = event(r#" {"object":{"a":[1]},"type":"MODIFI\u0045D","x":0} "#).unwrap();
-    assert_eq!((sound.event_type, &sound.object[..]), (EventType::Modified, &br#"{"a":[1]}"#[..]));
+    assert_eq!((sound.event_type, &sound.object[..]), (WatchEventType::Modified, &br#"{"a":[1]}"#[..]));
 
     let refuse = |frame: &str| event(frame).expect_err(frame);
     assert!(matches!(

@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use watchkeeper_client::{
+
+use crate::{
     decode::{DecodeError, Gunzip},
     limits::Limits,
 };

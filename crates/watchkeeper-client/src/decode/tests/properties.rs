@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Map, Value, value::RawValue};
-use watchkeeper_client::{
+
+use crate::{
     decode::{
-        DecodeError, EventType, FrameSplitter, ListEnvelope, ListSplitter, cut_managed_fields, probe,
+        DecodeError, FrameSplitter, ListEnvelope, ListSplitter, WatchEventType, cut_managed_fields, probe,
         split_event,
     },
     limits::Limits,
@@ -206,7 +207,7 @@ fn split(chunks: Vec<Bytes>, limits: &Limits) -> Result<(Vec<Bytes>, ListEnvelop
         while let Some(item) = splitter.next_item(&mut chunk)? {
             items.push(item);
         }
-        assert!(chunk.is_empty(), "a chunk is used up before the next is asked for");
+        assert!(chunk.is_empty(), "a chunk is used up before the next is requested");
     }
     splitter.finish().map(|envelope| (items, envelope))
 }
@@ -262,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn a_probe_reads_what_a_full_parse_reads(object in object(), style in style()) {
+    fn a_probe_agrees_with_a_full_parse(object in object(), style in style()) {
         let body = written(&object, &style);
         let field = |name: &str| &object["metadata"][name];
         let fields = [field("name"), field("namespace"), field("uid"), field("resourceVersion")];
@@ -289,8 +290,8 @@ proptest! {
         object in object(), extra in prop::option::of((text(), json())), style in style(), kind in 0_usize..5,
     ) {
         let (wire, event_type) = [
-            ("ADDED", EventType::Added), ("MODIFIED", EventType::Modified), ("DELETED", EventType::Deleted),
-            ("BOOKMARK", EventType::Bookmark), ("ERROR", EventType::Error),
+            ("ADDED", WatchEventType::Added), ("MODIFIED", WatchEventType::Modified), ("DELETED", WatchEventType::Deleted),
+            ("BOOKMARK", WatchEventType::Bookmark), ("ERROR", WatchEventType::Error),
         ][kind];
         let mut members: Map<String, Value> = extra.into_iter().collect();
         members.insert("type".to_owned(), wire.into());

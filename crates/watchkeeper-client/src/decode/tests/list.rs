@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use watchkeeper_client::{
+
+use crate::{
     decode::{DecodeError, ListEnvelope, ListSplitter},
     limits::Limits,
 };
@@ -105,7 +106,7 @@ fn the_envelope_is_read_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_not_a_list_is_never_an_empty_one() {
+fn a_document_that_is_no_list_is_never_an_empty_one() {
     let refuse = |body: &str| split(body).map(|_| ()).expect_err(body);
     assert!(matches!(refuse(r#"{"kind":"Pod","metadata":{}}"#), DecodeError::NotAList));
     assert!(matches!(refuse("{}"), DecodeError::NotAList));

@@ -6,7 +6,8 @@ use k8s_openapi::{
 };
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource as _, TypeMeta};
 use serde_json::{Value, json};
-use watchkeeper_client::decode::{Decode, DecodeError, Json, ObjectMetadata, cut_managed_fields, probe};
+
+use crate::decode::{Decode, DecodeError, Json, ObjectMetadata, cut_managed_fields, probe};
 
 #[test]
 fn only_the_managed_fields_of_the_object_itself_are_cut() {
@@ -145,7 +146,7 @@ fn one_decoder_serves_typed_dynamic_metadata_and_narrow_types() {
 }
 
 #[test]
-fn object_metadata_is_what_kube_reads() {
+fn object_metadata_equals_what_kube_decodes() {
     for object in [pod(), json!({ "metadata": { "name": "a" } })] {
         let bytes = object.to_string();
         let ours: ObjectMetadata = Json::new().keep_managed_fields().decode(bytes.as_bytes()).unwrap();
@@ -166,7 +167,7 @@ fn object_metadata_is_what_kube_reads() {
 }
 
 #[test]
-fn object_metadata_is_of_the_resource_it_is_asked_for() {
+fn object_metadata_has_the_resource_of_its_dynamic_type() {
     let resource = ApiResource {
         group: "apps".to_owned(),
         version: "v1".to_owned(),
@@ -179,7 +180,7 @@ fn object_metadata_is_of_the_resource_it_is_asked_for() {
     assert_eq!(ObjectMetadata::version(&resource), "v1");
     assert_eq!(ObjectMetadata::api_version(&resource), "apps/v1");
     assert_eq!(ObjectMetadata::plural(&resource), "deployments");
-    assert!(ObjectMetadata::metadata_api(), "the server is asked for the metadata alone");
+    assert!(ObjectMetadata::metadata_api(), "only metadata is requested");
     let mut object = ObjectMetadata::default();
     object.meta_mut().name = Some("web".to_owned());
     assert_eq!(object.meta().name.as_deref(), Some("web"));
