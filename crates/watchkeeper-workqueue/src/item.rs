@@ -91,6 +91,7 @@ impl<'q, K: Key> Item<'q, K> {
     ///
     /// Returns [`Admission::Refused`] if the queue is shut down.
     #[doc(alias = "AddRateLimited")]
+    #[doc(alias = "handleErr")]
     pub fn retry(self) -> Admission {
         self.retry_with_delay().0
     }
@@ -103,7 +104,8 @@ impl<'q, K: Key> Item<'q, K> {
     /// Finishes the key after a success and queues it again after `delay`, with its priority.
     ///
     /// Returns [`Admission::Refused`] if the queue is shut down.
-    #[doc(alias("AddAfter", "RequeueAfter"))]
+    #[doc(alias = "AddAfter")]
+    #[doc(alias = "RequeueAfter")]
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
         self.finish(Outcome::RequeueAt(self.queue.nanos_after(delay)))
     }

@@ -10,6 +10,7 @@ use crate::sync::Mutex;
 /// Stored as one number, the time at which the bucket is full again, so rounding errors do not accumulate.
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Debug)]
+#[doc(alias = "BucketRateLimiter")]
 pub struct TokenBucket {
     interval_nanos: u64,
     burst: u32,

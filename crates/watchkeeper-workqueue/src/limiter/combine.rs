@@ -11,6 +11,9 @@ use super::RateLimiter;
 
 /// The longest delay of several limiters. Every limiter is called for every failure.
 #[doc(alias = "TypedMaxOfRateLimiter")]
+#[doc(alias = "MaxOfRateLimiter")]
+#[doc(alias = "NewMaxOfRateLimiter")]
+#[doc(alias = "NewTypedMaxOfRateLimiter")]
 pub struct MaxOf<K> {
     limiters: Vec<Box<dyn RateLimiter<K>>>,
 }
@@ -41,6 +44,8 @@ impl<K: 'static> RateLimiter<K> for MaxOf<K> {
 /// The delay of another limiter, at most `max`.
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
+#[doc(alias = "WithMaxWaitRateLimiter")]
+#[doc(alias = "NewTypedWithMaxWaitRateLimiter")]
 pub struct WithMaxWait<L> {
     limiter: L,
     max: Duration,

@@ -7,6 +7,9 @@ use super::RateLimiter;
 /// A backoff that starts at `base`, doubles with each failure of the key and stops growing at `max`.
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
+#[doc(alias = "ItemExponentialFailureRateLimiter")]
+#[doc(alias = "NewItemExponentialFailureRateLimiter")]
+#[doc(alias = "NewTypedItemExponentialFailureRateLimiter")]
 pub struct ItemExponential {
     base: Duration,
     max: Duration,
@@ -31,6 +34,8 @@ impl<K> RateLimiter<K> for ItemExponential {
 /// A backoff of `fast` for the first `fast_attempts` failures of the key and `slow` for later ones.
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
+#[doc(alias = "ItemFastSlowRateLimiter")]
+#[doc(alias = "NewTypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow {
     fast: Duration,
     slow: Duration,

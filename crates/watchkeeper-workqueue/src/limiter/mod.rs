@@ -100,6 +100,7 @@ impl<K: 'static> RateLimiter<K> for Box<dyn RateLimiter<K>> {
 /// Returns the default limiter of a queue and of client-go's controllers: per key 5 ms doubling to 1000 s, and for all keys
 /// together 10 per second after a burst of 100.
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
+#[doc(alias = "DefaultControllerRateLimiter")]
 pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
     MaxOf::new([
         Box::new(ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1000)))
@@ -110,6 +111,7 @@ pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
 
 /// Returns a limiter without a limit on all keys together: per key 1 ms doubling to 1000 s.
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
+#[doc(alias = "DefaultItemBasedRateLimiter")]
 pub fn default_item_limiter() -> ItemExponential {
     ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1000))
 }

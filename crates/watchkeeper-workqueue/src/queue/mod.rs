@@ -52,7 +52,13 @@ impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
 /// item.forget();
 /// assert_eq!(queue.len(), 1);
 /// ```
-#[doc(alias("TypedInterface", "TypedDelayingInterface", "TypedRateLimitingInterface", "PriorityQueue"))]
+#[doc(alias = "TypedInterface")]
+#[doc(alias = "TypedDelayingInterface")]
+#[doc(alias = "TypedRateLimitingInterface")]
+#[doc(alias = "PriorityQueue")]
+#[doc(alias = "scheduler")]
+#[doc(alias = "RateLimitingInterface")]
+#[doc(alias = "DelayingInterface")]
 pub struct WorkQueue<K: Key> {
     shared: Arc<Shared<K>>,
 }
@@ -95,12 +101,17 @@ struct Inner<K> {
 impl<K: Key> WorkQueue<K> {
     /// Creates a queue with the default rate limiter and clock. The name labels metrics and logs.
     #[doc(alias = "NewTypedRateLimitingQueue")]
+    #[doc(alias = "NewRateLimitingQueue")]
+    #[doc(alias = "NewNamedRateLimitingQueue")]
+    #[doc(alias = "NewDelayingQueue")]
+    #[doc(alias = "NewTypedDelayingQueue")]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self::builder(name).build()
     }
 
     /// Returns a builder, for a rate limiter, clock or starvation limit other than the default.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
+    #[doc(alias = "NewRateLimitingQueueWithConfig")]
     pub fn builder(name: impl Into<Arc<str>>) -> WorkQueueBuilder<K> {
         WorkQueueBuilder::new(name.into())
     }

@@ -18,6 +18,10 @@ impl<K: Key> WorkQueue<K> {
     /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
     /// it may have been woken for a key.
     #[doc(alias = "Get")]
+    #[doc(alias = "GetWithPriority")]
+    #[doc(alias = "runWorker")]
+    #[doc(alias = "processNextWorkItem")]
+    #[doc(alias = "processNextItem")]
     pub async fn get(&self) -> Option<Item<'_, K>> {
         // A worker whose queue is never empty has to yield to other tasks.
         tokio::task::coop::consume_budget().await;
