@@ -19,6 +19,7 @@ use std::{fmt, sync::Arc};
 /// the backlog of a slow handler was [coalesced](crate::handler::HandlerOptions), are skipped.
 pub enum Event<K> {
     /// The object is new to this handler.
+    #[doc(alias = "CreateEvent")]
     Added {
         /// The added object.
         object: Arc<K>,
@@ -27,6 +28,7 @@ pub enum Event<K> {
         is_initial: bool,
     },
     /// The object changed.
+    #[doc(alias = "UpdateEvent")]
     Updated {
         /// The object that this handler received last.
         old: Arc<K>,
@@ -36,6 +38,7 @@ pub enum Event<K> {
     /// The object is unchanged: a resync, or a relist that found it unchanged.
     Synced(Arc<K>),
     /// The object was deleted.
+    #[doc(alias = "DeleteEvent")]
     Deleted(Deleted<K>),
 }
 

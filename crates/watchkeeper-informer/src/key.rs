@@ -27,6 +27,7 @@ use watchkeeper_client::decode::Identity;
 #[doc(alias = "ObjectName")]
 #[doc(alias = "NamespacedName")]
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "ObjectRef")]
 pub struct ObjectKey(Arc<str>);
 
 /// The reason why a text or an object has no valid key.
@@ -64,6 +65,7 @@ impl ObjectKey {
     ///
     /// # Errors
     /// [`KeyError`] when the name is empty, a part contains a slash, or the key is too long.
+    #[doc(alias = "ExplicitKey")]
     pub fn new(namespace: Option<&str>, name: &str) -> Result<Self, KeyError> {
         KeyRef { namespace: namespace.unwrap_or_default(), name }.to_key()
     }
@@ -73,6 +75,9 @@ impl ObjectKey {
     /// # Errors
     /// [`KeyError`] when the object has no name, or its name or namespace contains a slash.
     #[doc(alias = "MetaNamespaceKeyFunc")]
+    #[doc(alias = "KeyFunc")]
+    #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]
+    #[doc(alias = "ObjectToName")]
     pub fn of<K: Resource>(object: &K) -> Result<Self, KeyError> {
         KeyRef::of(object).to_key()
     }

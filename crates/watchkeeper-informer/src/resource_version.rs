@@ -18,6 +18,7 @@ use kube_core::Resource;
 /// assert_eq!(version("7").partial_cmp(&version("a7")), None);
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
+#[doc(alias = "ResourceVersionComparator")]
 pub struct ResourceVersion(Arc<str>);
 
 impl ResourceVersion {

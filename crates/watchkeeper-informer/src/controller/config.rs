@@ -40,6 +40,7 @@ const BATCH_KEYS: usize = 1_024;
 /// # drop(config);
 /// ```
 #[must_use = "a configuration does nothing until an informer is created from it"]
+#[doc(alias = "SharedIndexInformerOptions")]
 pub struct Config<K> {
     pub(crate) name: Arc<str>,
     pub(crate) sources: Vec<InformerSource<K>>,
@@ -120,6 +121,7 @@ impl<K: Object> Config<K> {
     }
 
     /// Sets the default resync period of handlers. Defaults to zero, which disables resyncs for all handlers.
+    #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = period;
         self
@@ -131,6 +133,7 @@ impl<K: Object> Config<K> {
     /// an object whose name or namespace the function changes. The function should also keep uid and
     /// resourceVersion, because the cache detects changes by them.
     #[doc(alias = "SetTransform")]
+    #[doc(alias = "TransformFunc")]
     pub fn transform(
         mut self,
         transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
@@ -154,6 +157,8 @@ impl<K: Object> Config<K> {
     /// must not block, because nothing is read meanwhile. A panic of the function is logged and otherwise
     /// ignored.
     #[doc(alias = "SetWatchErrorHandler")]
+    #[doc(alias = "WatchErrorHandler")]
+    #[doc(alias = "DefaultWatchErrorHandler")]
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchFailure) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(move |failure| {
             if catch_unwind(AssertUnwindSafe(|| hook(failure))).is_err() {

@@ -39,6 +39,8 @@ use crate::{
 /// A [`SharedIndexInformer`](crate::SharedIndexInformer) contains a controller. Use one directly for a cache
 /// with a single handler; see [`new_informer`].
 #[must_use = "a controller does nothing until it is run"]
+#[doc(alias = "HandleDeltas")]
+#[doc(alias = "processLoop")]
 pub struct InformerController<K> {
     name: Arc<str>,
     parts: Vec<Part<K>>,

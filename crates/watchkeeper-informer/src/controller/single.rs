@@ -51,6 +51,7 @@ use crate::{
 /// # }
 /// ```
 #[doc(alias = "NewInformer")]
+#[doc(alias = "InformerOptions")]
 pub fn new_informer<K: Object>(
     config: Config<K>,
     handler: impl EventHandler<K>,

@@ -52,6 +52,8 @@ impl<K: Resource + Send + Sync + 'static> DeltaBatch<K> {
     }
 
     /// Finishes the batch: all of its changes were applied.
+    #[doc(alias = "PopProcessFunc")]
+    #[doc(alias = "RetryOnError")]
     pub fn done(mut self) {
         self.is_done = true;
         self.fifo.finish(std::mem::take(&mut self.watermark));

@@ -21,6 +21,7 @@ pub struct Delta<K> {
 
 /// The kind of a [`Delta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[doc(alias = "DeltaType")]
 pub enum DeltaKind {
     /// The object was created, or started to match the selectors.
     Added,
@@ -34,6 +35,7 @@ pub enum DeltaKind {
         final_state_unknown: bool,
     },
     /// The object is in a list, changed or not.
+    #[doc(alias = "emitDeltaTypeReplaced")]
     Replaced,
     /// The object is unchanged and is delivered again by a resync.
     Sync,

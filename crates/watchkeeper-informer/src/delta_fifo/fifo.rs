@@ -59,6 +59,9 @@ use crate::{
 /// order between keys, so that the cache is always a state that the server had. Here this holds whenever the
 /// queue is empty; in between, the watermark is older than some objects.
 #[doc(alias = "NewDeltaFIFO")]
+#[doc(alias = "RealFIFO")]
+#[doc(alias = "NewRealFIFO")]
+#[doc(alias = "NewDeltaFIFOWithOptions")]
 pub struct DeltaFifo<K> {
     shared: Arc<Shared<K>>,
 }
@@ -80,6 +83,7 @@ struct Inner<K> {
 /// The options of a [`DeltaFifo`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(alias = "DeltaFIFOOptions")]
 pub struct FifoOptions {
     /// The number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits. Defaults to 2,000. The
     /// minimum is 1.
@@ -112,6 +116,7 @@ impl Default for FifoOptions {
     "the queue of changes is closed because its informer is stopping: create a new informer to watch again"
 )]
 #[non_exhaustive]
+#[doc(alias = "ErrFIFOClosed")]
 pub struct FifoClosed;
 
 impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
@@ -132,6 +137,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     ///
     /// # Errors
     /// [`FifoClosed`] when the queue is closed.
+    #[doc(alias = "dedupDeltas")]
     pub fn add(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, _| core.apply(DeltaKind::Added, object))
     }
@@ -248,6 +254,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Returns whether everything of the initial list has been popped and finished, or another change was
     /// queued before any list.
     #[doc(alias = "HasSynced")]
+    #[doc(alias = "initialPopulationCount")]
     pub fn has_synced(&self) -> bool {
         self.shared.state.lock().core.has_synced()
     }

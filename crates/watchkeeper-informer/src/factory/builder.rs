@@ -50,6 +50,7 @@ impl FactoryBuilder {
     /// Sets the scope of informers that are requested without one. Defaults to all namespaces.
     #[doc(alias = "WithNamespace")]
     #[doc(alias = "WithTweakListOptions")]
+    #[doc(alias = "DefaultNamespaces")]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
@@ -57,7 +58,7 @@ impl FactoryBuilder {
 
     /// Sets the resync period of handlers that neither set their own nor have a type with one. Defaults to
     /// never.
-    #[doc(alias = "WithDefaultResync")]
+    #[doc(alias = "SyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = period;
         self
@@ -71,6 +72,7 @@ impl FactoryBuilder {
 
     /// Sets a function that transforms each object of a type before it is cached; see [`Config::transform`].
     #[doc(alias = "WithTransform")]
+    #[doc(alias = "DefaultTransform")]
     pub fn transform<K: Object + Clone>(
         self,
         transform: impl Fn(K) -> Result<K, TransformError> + Send + Sync + 'static,
@@ -124,6 +126,7 @@ impl FactoryBuilder {
 
     /// Sets the source of the objects of a type for all scopes, instead of the client: a script, a file,
     /// another cluster.
+    #[doc(alias = "NewInformerFunc")]
     pub fn source<K: Object>(mut self, source: impl ListerWatcher<K>) -> Self {
         self.settings.change::<K>(None, |settings| settings.source = Some(Arc::new(source)));
         self

@@ -87,6 +87,9 @@ use crate::{
 /// # }
 /// ```
 #[doc(alias = "NewSharedInformerFactory")]
+#[doc(alias = "DynamicSharedInformerFactory")]
+#[doc(alias = "Cache")]
+#[doc(alias = "NewDynamicSharedInformerFactory")]
 pub struct SharedInformerFactory {
     shared: Arc<Shared>,
 }
@@ -136,6 +139,7 @@ impl SharedInformerFactory {
     /// Returns a builder of a factory with other settings.
     #[doc(alias = "NewSharedInformerFactoryWithOptions")]
     #[doc(alias = "NewFilteredSharedInformerFactory")]
+    #[doc(alias = "SharedInformerOption")]
     pub fn builder(client: impl Into<Client>) -> FactoryBuilder {
         FactoryBuilder::new(Some(client.into()))
     }
@@ -157,6 +161,9 @@ impl SharedInformerFactory {
     /// The first request creates the informer. It starts with the next [`start`](Self::start), even if the
     /// factory was started before. The factory owns the informer, so the result need not be kept.
     #[doc(alias = "InformerFor")]
+    #[doc(alias = "Core")]
+    #[doc(alias = "GetInformer")]
+    #[doc(alias = "PodInformer")]
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
@@ -168,6 +175,7 @@ impl SharedInformerFactory {
 
     /// Returns the informer of a type known at compile time, in `scope` instead of the factory's scope. See
     /// [`informer`](Self::informer).
+    #[doc(alias = "ByObject")]
     pub fn informer_in<K>(&self, scope: Scope) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
@@ -190,6 +198,8 @@ impl SharedInformerFactory {
     /// Objects that were listed have no `apiVersion` and `kind`, because servers omit them in lists; objects
     /// that came with an event have both.
     #[doc(alias = "ForResource")]
+    #[doc(alias = "GetInformerForKind")]
+    #[doc(alias = "GenericInformer")]
     pub fn for_resource(&self, resource: &GroupVersionResource) -> SharedIndexInformer<DynamicObject> {
         self.for_resource_in(resource, self.shared.scope.clone())
     }
@@ -206,6 +216,7 @@ impl SharedInformerFactory {
 
     /// Returns the informer of the metadata of a resource, in `scope`. Nothing else is requested from the server
     /// or kept in the cache. See [`for_resource_in`](Self::for_resource_in).
+    #[doc(alias = "metadata_watcher")]
     pub fn metadata_of(
         &self,
         resource: &GroupVersionResource,

@@ -39,6 +39,8 @@ impl Scope {
 
     /// Selects objects by labels, for example `app=web,tier!=db`.
     #[must_use]
+    #[doc(alias = "DefaultLabelSelector")]
+    #[doc(alias = "LabelSelector")]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into()).filter(|selector| !selector.is_empty());
         self
@@ -46,6 +48,8 @@ impl Scope {
 
     /// Selects objects by fields, for example `spec.nodeName=node-1`.
     #[must_use]
+    #[doc(alias = "DefaultFieldSelector")]
+    #[doc(alias = "FieldSelector")]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
         self

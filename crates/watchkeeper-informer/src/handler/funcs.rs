@@ -21,6 +21,8 @@ type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
 /// ```
 #[must_use = "a handler does nothing until it is registered"]
 #[doc(alias = "ResourceEventHandlerFuncs")]
+#[doc(alias = "UpdateFun")]
+#[doc(alias = "ResourceEventHandlerDetailedFuncs")]
 pub struct HandlerFuncs<K> {
     add: Option<OnAdd<K>>,
     update: Option<OnUpdate<K>>,
@@ -36,6 +38,7 @@ impl<K> HandlerFuncs<K> {
     /// Sets the function for added objects. Its second argument is whether the object existed before the
     /// handler was added.
     #[doc(alias = "OnAdd")]
+    #[doc(alias = "AddFunc")]
     pub fn on_add(mut self, function: impl Fn(&Arc<K>, bool) + Send + Sync + 'static) -> Self {
         self.add = Some(Box::new(function));
         self
@@ -44,6 +47,7 @@ impl<K> HandlerFuncs<K> {
     /// Sets the function for updated objects, called with the old and the new object. A resync passes the
     /// same object twice.
     #[doc(alias = "OnUpdate")]
+    #[doc(alias = "UpdateFunc")]
     pub fn on_update(mut self, function: impl Fn(&Arc<K>, &Arc<K>) + Send + Sync + 'static) -> Self {
         self.update = Some(Box::new(function));
         self
@@ -51,6 +55,7 @@ impl<K> HandlerFuncs<K> {
 
     /// Sets the function for deleted objects.
     #[doc(alias = "OnDelete")]
+    #[doc(alias = "DeleteFunc")]
     pub fn on_delete(mut self, function: impl Fn(&Deleted<K>) + Send + Sync + 'static) -> Self {
         self.delete = Some(Box::new(function));
         self

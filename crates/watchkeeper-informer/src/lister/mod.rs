@@ -43,6 +43,7 @@ pub struct Lister<K> {
 }
 
 /// A lister of the cached objects of one kind in one namespace; see [`Lister`].
+#[doc(alias = "PodNamespaceLister")]
 pub struct NamespaceLister<K> {
     lister: Lister<K>,
     namespace: Arc<str>,
@@ -110,6 +111,7 @@ impl From<NotFound> for Status {
 
 impl<K: Object> Lister<K> {
     /// Creates a lister of a store, for a kind known at compile time.
+    #[doc(alias = "NewPodLister")]
     pub fn new(store: Store<K>) -> Self
     where
         K::DynamicType: Default,
@@ -126,6 +128,8 @@ impl<K: Object> Lister<K> {
 
     /// Returns the objects whose labels match.
     #[doc(alias = "List")]
+    #[doc(alias = "AppendFunc")]
+    #[doc(alias = "MatchingLabels")]
     pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
         let snapshot = self.store.snapshot();
         if selector.selects_all() {
@@ -145,6 +149,7 @@ impl<K: Object> Lister<K> {
     }
 
     /// Returns a lister of one namespace.
+    #[doc(alias = "NewNamespaced")]
     pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
         NamespaceLister { lister: self.clone(), namespace: namespace.into() }
     }

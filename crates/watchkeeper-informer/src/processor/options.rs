@@ -22,6 +22,8 @@ use std::{sync::Arc, time::Duration};
 /// unbounded, as in client-go.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(alias = "sharedProcessor")]
+#[doc(alias = "processorListener")]
 pub struct HandlerOptions {
     /// The name of the handler in logs.
     pub name: Arc<str>,
@@ -56,6 +58,7 @@ impl HandlerOptions {
     /// Sets the resync period; zero is never. The informer uses at least one second, and at least the
     /// interval at which it checks for due resyncs.
     #[must_use]
+    #[doc(alias = "ShouldResync")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self

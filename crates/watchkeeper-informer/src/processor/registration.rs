@@ -60,6 +60,7 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
 
     /// Removes the handler without waiting for a running call. Pending events are not delivered. Calling this
     /// again has no effect.
+    #[doc(alias = "ShutDownEventHandler")]
     pub fn stop(&self) {
         self.shared.operate(|log, deferred| log.stop(self.id, deferred));
     }
@@ -69,6 +70,7 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
     /// When called by the handler itself, this does not wait, because the wait would never end: the running
     /// call is the last one. (A handler that waits for *another* task that removes the handler does
     /// deadlock.) The handler is removed even if the future is dropped.
+    #[doc(alias = "RemoveEventHandler")]
     pub async fn remove(&self) {
         self.stop();
         let is_own_call = self.shared.log.lock().is_run_by(self.id, tokio::task::try_id());

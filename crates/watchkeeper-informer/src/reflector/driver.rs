@@ -69,6 +69,11 @@ use crate::status::{Monitor, Reporter};
 /// ```
 #[must_use = "a reflector does nothing until it is run"]
 #[doc(alias = "NewReflector")]
+#[doc(alias = "RetryWatcher")]
+#[doc(alias = "watcher")]
+#[doc(alias = "watchHandler")]
+#[doc(alias = "NewNamedReflector")]
+#[doc(alias = "syncWith")]
 pub struct Reflector<K> {
     name: Arc<str>,
     source: Arc<dyn ListerWatcher<K>>,

@@ -13,6 +13,8 @@ use std::{ops::Range, time::Duration};
 /// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[doc(alias = "WatchListPageSize")]
+#[doc(alias = "paginatedResult")]
 pub struct ReflectorOptions {
     /// The number of objects in a page. With `None`, lists that the server reads from its storage have pages
     /// of 500, and lists from its watch cache have one page, because paging would bypass the cache.
@@ -38,6 +40,7 @@ pub struct ReflectorOptions {
 /// Options of watches.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(alias = "MinWatchTimeout")]
 pub struct WatchOptions {
     /// The minimum timeout of a watch. The requested timeout is random between once and twice this, so that
     /// watches that started together do not end together. Defaults to 5 min, which is also the minimum.
@@ -74,6 +77,7 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_hours(24 * 365);
 /// paginated lists instead. Streams that break do not count as missing support, and are retried.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(alias = "initial_list_strategy")]
 pub struct StreamingOptions {
     /// Whether to request streaming lists. Defaults to true.
     pub is_enabled: bool,
@@ -110,6 +114,11 @@ impl Default for StreamingOptions {
 /// recovery is detected soon. Each delay is between half of its interval and all of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(alias = "MaxInternalErrorRetryDuration")]
+#[doc(alias = "trigger_backoff")]
+#[doc(alias = "DefaultBackoff")]
+#[doc(alias = "backoffManager")]
+#[doc(alias = "ExponentialBackoff")]
 pub struct BackoffOptions {
     /// The shortest interval. Defaults to 800 ms.
     pub initial: Duration,

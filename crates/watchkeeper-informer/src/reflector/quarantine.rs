@@ -18,6 +18,8 @@ pub enum QuarantineCause {
 /// stays quarantined until a good version arrives or it is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "DeserializeGuard")]
+#[doc(alias = "InvalidObject")]
 pub struct Quarantined {
     /// The key of the object: `namespace/name`, or `name`.
     pub key: Arc<str>,

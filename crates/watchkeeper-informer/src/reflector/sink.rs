@@ -45,6 +45,7 @@ pub struct Replacement<K> {
 /// replacement.
 #[derive(Debug)]
 #[non_exhaustive]
+#[doc(alias = "ReplacedAll")]
 pub enum WatchDelta<K> {
     /// The object was created, or started to match the selectors. The sink may already contain it.
     Added(ReceivedObject<K>),
@@ -78,6 +79,7 @@ pub struct SinkClosed;
 ///
 /// A full sink makes the reflector wait instead of reading, so that the server's connection is throttled and
 /// the memory is bounded.
+#[doc(alias = "ReflectorStore")]
 pub trait DeltaSink<K>: Send {
     /// Accepts a change, waiting for capacity. If the future is dropped, the change may or may not have
     /// been accepted; the reflector drops it only when it ends.

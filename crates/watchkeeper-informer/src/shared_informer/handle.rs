@@ -81,6 +81,7 @@ use crate::{
 /// # }
 /// ```
 #[doc(alias = "SharedInformer")]
+#[doc(alias = "NewIndexerInformerWatcher")]
 pub struct SharedIndexInformer<K: Object> {
     handle: Arc<Handle<K>>,
 }
@@ -116,6 +117,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// [started](Self::start).
     #[doc(alias = "NewSharedIndexInformer")]
     #[must_use = "a standalone informer stops when its last handle is dropped"]
+    #[doc(alias = "NewSharedInformer")]
+    #[doc(alias = "NewSharedIndexInformerWithOptions")]
     pub fn new(config: Config<K>) -> Self
     where
         K::DynamicType: Default,
@@ -238,6 +241,9 @@ impl<K: Object> SharedIndexInformer<K> {
     /// # Errors
     /// [`Stopped`] when the informer was stopped.
     #[doc(alias = "AddEventHandler")]
+    #[doc(alias = "WatchStreamExt")]
+    #[doc(alias = "ReflectHandle")]
+    #[doc(alias = "distribute")]
     pub fn add_handler(&self, handler: impl EventHandler<K>) -> Result<Registration<K>, Stopped> {
         self.add_handler_with(handler, HandlerOptions::default())
     }
@@ -286,6 +292,9 @@ impl<K: Object> SharedIndexInformer<K> {
     /// # Errors
     /// [`IndexError::Duplicate`] when the cache already has an index with that name.
     #[doc(alias = "AddIndexers")]
+    #[doc(alias = "FieldIndexer")]
+    #[doc(alias = "GetFieldIndexer")]
+    #[doc(alias = "NodeNameIndexFunc")]
     pub fn add_index<F, V>(&self, name: impl Into<Arc<str>>, function: F) -> Result<Index<K>, IndexError>
     where
         F: Fn(&K) -> V + Send + Sync + 'static,
@@ -307,6 +316,7 @@ impl<K: Object> SharedIndexInformer<K> {
     }
 
     /// Returns a lister of the cache, for reads by name, namespace and label.
+    #[doc(alias = "PodLister")]
     pub fn lister(&self) -> Lister<K> {
         self.inner().lister.clone()
     }

@@ -60,6 +60,7 @@ fn rank(status: &Status) -> u8 {
 /// The counters of an informer at one moment, for metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
+#[doc(alias = "SetInformerMetricsProvider")]
 pub struct InformerStats {
     /// The number of objects in the cache.
     pub objects: usize,
@@ -92,6 +93,7 @@ impl<K: Object> SharedIndexInformer<K> {
     }
 
     /// Returns the monitor of each source, by namespace if there are several.
+    #[doc(alias = "GetController")]
     pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
         self.inner().parts.iter().map(|part| (part.namespace.clone(), part.monitor.clone())).collect()
     }
@@ -109,6 +111,7 @@ impl<K: Object> SharedIndexInformer<K> {
     }
 
     /// Returns the counters of this informer.
+    #[doc(alias = "InformerMetricsProvider")]
     pub fn stats(&self) -> InformerStats {
         let inner = self.inner();
         let snapshot = self.snapshot();

@@ -28,6 +28,9 @@ impl<K: Object> SharedIndexInformer<K> {
     /// rejects the request (no permission, no valid credentials, no such resource), or `within` has passed. See
     /// [`SyncError`].
     #[doc(alias = "WaitForCacheSync")]
+    #[doc(alias = "InformerGetOption")]
+    #[doc(alias = "wait_until_ready")]
+    #[doc(alias = "WaitForNamedCacheSync")]
     pub async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
         self.inner().wait_for_sync(within).await
     }
@@ -40,6 +43,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// # Errors
     /// When the version has no order, when the server's history is found to have been replaced, or when the
     /// informer was not started or was stopped. See [`FreshnessError`].
+    #[doc(alias = "MutationCache")]
     pub async fn wait_until(&self, version: &ResourceVersion) -> Result<(), FreshnessError> {
         if !version.is_ordered() || !self.distributor().has_order() {
             return Err(FreshnessError::Unordered { version: version.clone() });

@@ -9,11 +9,13 @@ use super::{Monitor, Status};
 /// The reason why a wait for the initial list failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias = "InformerSynced")]
 pub enum SyncError {
     /// The informer has not been started. The wait does not wait for a start.
     #[error(
         "not synced: the informer has not been started; call `start()` on the informer or its factory before waiting"
     )]
+    #[doc(alias = "ErrCacheNotStarted")]
     NotStarted,
     /// The request is rejected until a permission, credential or configuration is changed.
     #[error("not synced: {message}")]
@@ -31,6 +33,7 @@ pub enum SyncError {
     },
     /// The informer was stopped, or the handler that was waited for was removed.
     #[error("not synced: stopped before the initial list was complete")]
+    #[doc(alias = "WriterDropped")]
     Stopped,
     /// The deadline passed before the first list was complete. The message includes the last failure.
     #[error("not synced within {after:?}: {}", describe(last))]

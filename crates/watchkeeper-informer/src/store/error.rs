@@ -5,6 +5,7 @@ use crate::{KeyError, ResourceVersion};
 /// The reason why a store rejected a write. A rejected write changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias = "TransactionError")]
 pub enum StoreError {
     /// An object has no valid key.
     #[error("store an object: {0}")]

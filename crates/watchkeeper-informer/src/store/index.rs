@@ -54,6 +54,7 @@ impl<K: Object> Index<K> {
 
     /// Returns the objects with this value, in unspecified order.
     #[doc(alias = "ByIndex")]
+    #[doc(alias = "MatchingFields")]
     pub fn get(&self, value: &str) -> Vec<Arc<K>> {
         self.shared.indexed(self.number, value)
     }
@@ -71,6 +72,7 @@ impl<K: Object> Index<K> {
 
     /// Returns the values for which the index contains an object, sorted.
     #[doc(alias = "ListIndexFuncValues")]
+    #[doc(alias = "indexKey")]
     pub fn values(&self) -> Vec<Arc<str>> {
         self.shared.snapshot().contents().index_values(self.number)
     }

@@ -84,6 +84,8 @@ const NAMESPACES: usize = 0;
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Indexer")]
 #[doc(alias = "NewIndexer")]
+#[doc(alias = "Writer")]
+#[doc(alias = "ThreadSafeMap")]
 pub struct Store<K> {
     shared: Arc<Shared<K>>,
 }
@@ -271,6 +273,8 @@ impl<K: Object> Store<K> {
     /// # Errors
     /// [`IndexError::Duplicate`] when the store already has an index with that name.
     #[doc(alias = "AddIndexers")]
+    #[doc(alias = "Indexers")]
+    #[doc(alias = "Indices")]
     pub fn add_index<F, V>(&self, name: impl Into<Arc<str>>, function: F) -> Result<Index<K>, IndexError>
     where
         F: Fn(&K) -> V + Send + Sync + 'static,

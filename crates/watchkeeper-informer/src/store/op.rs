@@ -6,6 +6,7 @@ use super::index::{IndexFunction, Values};
 use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};
 
 /// A write operation, for [`Store::apply`](super::Store::apply).
+#[doc(alias = "ThreadSafeStoreTransaction")]
 pub struct StoreOp<K>(Op<K>);
 
 pub(super) enum Op<K> {
