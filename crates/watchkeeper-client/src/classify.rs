@@ -227,6 +227,7 @@ impl Failure {
 
     /// Creates the failure for a watch that the server closed. `progressed` is whether the watch delivered an
     /// event or lasted at least a second; a server that closes watches before that is not working.
+    #[doc(alias = "VeryShortWatchError")]
     pub fn closed(progressed: bool) -> Self {
         Self::new(if progressed { Reason::Closed } else { Reason::ClosedEarly })
     }

@@ -94,6 +94,8 @@ impl Client {
         clippy::unused_async,
         reason = "loading a configuration may become asynchronous; kube's is async too"
     )]
+    #[doc(alias = "GetConfig")]
+    #[doc(alias = "UseExistingCluster")]
     pub async fn try_default() -> Result<Self, ConfigError> {
         ClientConfig::infer()?.into_client()
     }
@@ -132,6 +134,7 @@ impl Client {
     /// Returns this client with another transport, such as one that counts or rejects requests before it passes them to the
     /// [`transport`](Self::transport) of this client. Limits and deadlines stay.
     #[must_use]
+    #[doc(alias = "NewClient")]
     pub fn with_transport(self, transport: kube_client::Client) -> Self {
         // A new cell: the transport may contain this very client, which must not become its own origin.
         let origin = self.origin.get().cloned().map_or_else(OnceLock::new, OnceLock::from);
@@ -212,6 +215,8 @@ impl Client {
     /// ```
     #[doc(alias = "Api")]
     #[doc(alias = "CoreV1")]
+    #[doc(alias = "get_metadata")]
+    #[doc(alias = "Pods")]
     pub fn resource<K>(&self) -> ResourceClient<K>
     where
         K: Resource<Scope: KnownScope>,
@@ -259,11 +264,15 @@ impl Client {
 
     /// Returns the REST client, for paths that no typed resource covers and for responses that are read as bytes.
     #[doc(alias = "RESTClient")]
+    #[doc(alias = "RESTClientForGVK")]
+    #[doc(alias = "NewRESTClient")]
     pub fn rest(&self) -> RestClient {
         RestClient::new(self.clone())
     }
 
     /// Returns the typed clients of all built-in kinds, by group, version and resource name as in client-go.
+    #[doc(alias = "NewForConfig")]
+    #[doc(alias = "kubeClient")]
     pub fn clientset(&self) -> Clientset {
         Clientset::new(self)
     }

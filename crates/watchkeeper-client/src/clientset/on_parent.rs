@@ -24,6 +24,7 @@ impl ResourceClient<ServiceAccount> {
     ///
     /// # Errors
     /// When the request fails.
+    #[doc(alias = "create_token_request")]
     pub async fn create_token(
         &self,
         name: &str,
@@ -39,6 +40,7 @@ impl ResourceClient<CertificateSigningRequest> {
     ///
     /// # Errors
     /// When the request fails.
+    #[doc(alias = "get_approval")]
     pub async fn update_approval(
         &self,
         name: &str,

@@ -23,6 +23,7 @@ impl ClientConfig {
     /// # Errors
     /// Returns a [`ConfigError`] if a file or a value cannot be used, if an exec plugin is not installed or
     /// not allowed, or outside a tokio runtime.
+    #[doc(alias = "ClientBuilder")]
     pub fn into_client(self) -> Result<Client, ConfigError> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(ConfigError::NoRuntime);

@@ -28,6 +28,8 @@ use crate::{
 /// rejects both.
 #[derive(Clone)]
 #[must_use]
+#[doc(alias = "TLSClientConfig")]
+#[doc(alias = "AuthLayer")]
 pub struct ClientConfig {
     pub(super) server: Uri,
     pub(super) default_namespace: String,
@@ -59,6 +61,7 @@ impl ClientConfig {
     /// # Errors
     /// Returns a [`ConfigError`] if `url` is not an `http://` or `https://` URL with a host, or if it
     /// contains a user name or a query.
+    #[doc(alias = "AnonymousClientConfig")]
     pub fn new(url: &str) -> Result<Self, ConfigError> {
         Self::at(url, "the given URL", &Environment::of_process())
     }
@@ -129,6 +132,8 @@ impl ClientConfig {
     }
 
     /// Verifies the server against these certificate authorities (PEM) only.
+    #[doc(alias = "CAData")]
+    #[doc(alias = "root_cert")]
     pub fn certificate_authority_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots = Some(InlineOrFile::inline("the given certificate authority", pem.into()));
         self
@@ -136,12 +141,14 @@ impl ClientConfig {
 
     /// Verifies the server against the certificate authorities in this file only. The file is reloaded once a
     /// minute.
+    #[doc(alias = "CAFile")]
     pub fn certificate_authority_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.roots = Some(InlineOrFile::file(path));
         self
     }
 
     /// Sets the client certificate (PEM, with its chain) and its key (PEM).
+    #[doc(alias = "CertData")]
     pub fn client_certificate_pem(
         mut self,
         certificate: impl Into<Vec<u8>>,
@@ -153,6 +160,7 @@ impl ClientConfig {
     }
 
     /// Sets the files of the client certificate and its key. The files are reloaded once a minute.
+    #[doc(alias = "CertFile")]
     pub fn client_certificate_files(
         mut self,
         certificate: impl Into<PathBuf>,
@@ -163,6 +171,7 @@ impl ClientConfig {
     }
 
     /// Sets the bearer token. Replaces any other token, password or plugin.
+    #[doc(alias = "auth_info")]
     pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
         self = self.anonymous();
         self.token = Some(SecretString::from(token.into()));
@@ -178,6 +187,7 @@ impl ClientConfig {
     }
 
     /// Sets the user name and password. Replaces any token or plugin.
+    #[doc(alias = "Password")]
     pub fn basic_auth(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self = self.anonymous();
         self.login = Some((user.into(), SecretString::from(password.into())));
@@ -192,6 +202,7 @@ impl ClientConfig {
     }
 
     /// Sets which exec credential plugins of the kubeconfig may run. Defaults to [`ExecPolicy::AllowAll`].
+    #[doc(alias = "ExecProvider")]
     pub fn exec_policy(mut self, policy: ExecPolicy) -> Self {
         self.exec_policy = policy;
         self
@@ -213,6 +224,7 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Returns [`ConfigError::BadServerName`] if `name` is neither a host name nor an address.
+    #[doc(alias = "ServerName")]
     pub fn tls_server_name(mut self, name: &str) -> Result<Self, ConfigError> {
         let bad = || ConfigError::BadServerName { name: name.to_owned() };
         self.server_name = Some(server_name(name).ok_or_else(bad)?);
@@ -221,6 +233,8 @@ impl ClientConfig {
 
     /// Accepts any server certificate. An attacker on the network can then read and change everything,
     /// including credentials. Use this for experiments only.
+    #[doc(alias = "Insecure")]
+    #[doc(alias = "accept_invalid_certs")]
     pub fn danger_accept_invalid_certs(mut self, is_accepted: bool) -> Self {
         self.accept_invalid_certs = is_accepted;
         self
@@ -230,6 +244,7 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Returns [`ConfigError::BadProxy`] if the URL is invalid or its scheme is not supported.
+    #[doc(alias = "proxy_url")]
     pub fn proxy(mut self, url: Option<&str>) -> Result<Self, ConfigError> {
         let bad = |source| ConfigError::BadProxy { origin: "the given URL".to_owned(), source };
         self.proxy = url.map(Proxy::parse).transpose().map_err(bad)?;
@@ -238,6 +253,7 @@ impl ClientConfig {
 
     /// Sets the time limit for connecting, including name resolution, proxy and TLS handshake. Defaults to 30
     /// s.
+    #[doc(alias = "Dial")]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -250,6 +266,7 @@ impl ClientConfig {
     /// a dead peer is detected within the time of [`ClientConfig::http2_keep_alive`]. On the other hand, a
     /// server limits the concurrent requests of a connection (often to 100 or 250). Each watch counts for as
     /// long as it lasts, and further requests wait. Programs with more watches than that should use HTTP/1.1.
+    #[doc(alias = "NextProtos")]
     pub fn http2(mut self, is_on: bool) -> Self {
         self.is_http2 = is_on;
         self

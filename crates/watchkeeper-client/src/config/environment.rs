@@ -30,6 +30,7 @@ const SERVICE_ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/servicea
 /// Programs use [`Environment::of_process`]; tests build their own and never depend on the process.
 #[derive(Clone)]
 #[non_exhaustive]
+#[doc(alias = "RecommendedConfigPathFlag")]
 pub struct Environment {
     variables: BTreeMap<String, OsString>,
     home: Option<PathBuf>,

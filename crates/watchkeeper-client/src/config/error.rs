@@ -9,6 +9,8 @@ use crate::transport::{CredentialError, ExecError, HeaderError, ProxyError, Tran
 /// The message names the file or entry and the remedy, and never contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias = "ConfirmUsable")]
+#[doc(alias = "KubeconfigError")]
 pub enum ConfigError {
     /// A configuration was not found: no kubeconfig exists, and the program does not run in a pod.
     #[error("no cluster configuration: KUBECONFIG is not set, {} does not exist, and {in_cluster}; set KUBECONFIG or pass a path", home.display())]

@@ -12,6 +12,7 @@ use super::{ClientConfig, ConfigError, Environment, Kubeconfig, in_cluster, sele
 #[doc(alias = "ClientConfigLoadingRules")]
 #[derive(Clone)]
 #[must_use]
+#[doc(alias = "merge")]
 pub struct Loader {
     source: Source,
     environment: Environment,
@@ -41,6 +42,8 @@ impl Loader {
     }
 
     /// Loads this file only. It must exist.
+    #[doc(alias = "ExplicitPath")]
+    #[doc(alias = "from_kubeconfig")]
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
         self
@@ -65,6 +68,8 @@ impl Loader {
     }
 
     /// Selects a context. Defaults to the current context.
+    #[doc(alias = "ConfigOverrides")]
+    #[doc(alias = "KubeConfigOptions")]
     pub fn context(mut self, name: impl Into<String>) -> Self {
         self.choice.context = Some(name.into());
         self
@@ -100,6 +105,7 @@ impl Loader {
     ///
     /// # Errors
     /// Returns a [`ConfigError`] if no configuration exists, or if it cannot be used.
+    #[doc(alias = "BuildConfigFromFlags")]
     pub fn load(&self) -> Result<ClientConfig, ConfigError> {
         match self.read()? {
             Some(kubeconfig) => select::select(&kubeconfig, &self.choice, &self.environment),

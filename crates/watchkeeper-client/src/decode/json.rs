@@ -37,6 +37,7 @@ thread_local! {
 ///
 /// A list of one element, as most in Kubernetes objects are, has capacity for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(alias = "TransformStripManagedFields")]
 pub struct Json {
     keep_managed_fields: bool,
     max_depth: usize,

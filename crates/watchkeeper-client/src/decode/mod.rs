@@ -49,6 +49,7 @@ pub(crate) use walk::is_deeper_than;
 /// A decoder of the bytes of one object into a `K`.
 ///
 /// Implement this trait to use another format or parser. [`Json`] is the default.
+#[doc(alias = "ContentConfig")]
 pub trait Decode<K>: Send + Sync {
     /// Decodes one object.
     ///

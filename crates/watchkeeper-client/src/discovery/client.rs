@@ -36,6 +36,7 @@ use crate::{Error, rest::RestClient};
 /// ```
 #[doc(alias = "CachedDiscoveryInterface")]
 #[derive(Clone)]
+#[doc(alias = "NewDiscoveryClientForConfig")]
 pub struct DiscoveryClient {
     rest: RestClient,
     cache: Arc<FetchCache<ServerResources, DiscoveryError>>,
@@ -43,6 +44,7 @@ pub struct DiscoveryClient {
 
 impl DiscoveryClient {
     /// Creates a discovery client with an empty cache.
+    #[doc(alias = "NewMemCacheClient")]
     pub fn new(rest: impl Into<RestClient>) -> Self {
         Self { rest: rest.into(), cache: Arc::new(FetchCache::new()) }
     }
@@ -52,6 +54,8 @@ impl DiscoveryClient {
     /// # Errors
     /// Returns a [`DiscoveryError`] if discovery failed completely. A partial failure is not an error: see
     /// [`ServerResources::failures`].
+    #[doc(alias = "ServerGroupsInterface")]
+    #[doc(alias = "list_api_groups")]
     pub async fn server_resources(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
         self.cache.get(async || fetch::server_resources(&self.rest).await).await
     }
@@ -70,6 +74,7 @@ impl DiscoveryClient {
     }
 
     /// Returns the cached resources without a request.
+    #[doc(alias = "ErrCacheNotFound")]
     pub fn cached(&self) -> Option<Arc<ServerResources>> {
         self.cache.peek()
     }
@@ -84,6 +89,8 @@ impl DiscoveryClient {
     ///
     /// # Errors
     /// Returns an [`Error`] if the request fails.
+    #[doc(alias = "ServerVersionInterface")]
+    #[doc(alias = "apiserver_version")]
     pub async fn server_version(&self) -> Result<Info, Error> {
         self.rest.get().absolute_path("/version").send().await
     }
@@ -113,6 +120,7 @@ impl DiscoveryClient {
     ///
     /// # Errors
     /// Returns an [`Error`] if the request fails.
+    #[doc(alias = "OpenAPIV3SchemaInterface")]
     pub async fn openapi_v3(&self, group_version: &GroupVersion) -> Result<serde_json::Value, Error> {
         let root = if group_version.group.is_empty() { "api" } else { "apis" };
         let path = format!("/openapi/v3/{root}/{}", group_version.api_version());

@@ -24,12 +24,16 @@ use crate::dynamic::GroupVersionResource;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[doc(alias = "DeferredDiscoveryRESTMapper")]
+#[doc(alias = "GetRESTMapper")]
+#[doc(alias = "NewDiscoveryRESTMapper")]
 pub struct RestMapper {
     discovery: DiscoveryClient,
 }
 
 impl RestMapper {
     /// Creates a mapper that uses `discovery`.
+    #[doc(alias = "NewDynamicRESTMapper")]
     pub fn new(discovery: DiscoveryClient) -> Self {
         Self { discovery }
     }
@@ -44,6 +48,8 @@ impl RestMapper {
     ///
     /// # Errors
     /// Returns a [`MappingError`] if no single resource matches, or if discovery fails.
+    #[doc(alias = "ResourceFor")]
+    #[doc(alias = "NewShortcutExpander")]
     pub async fn find_resource(&self, name: &str) -> Result<RestMapping, MappingError> {
         self.look_up(|served| served.find_resource(name)).await
     }
@@ -61,6 +67,7 @@ impl RestMapper {
     ///
     /// # Errors
     /// Returns a [`MappingError`] if the server does not serve the resource, or if discovery fails.
+    #[doc(alias = "KindFor")]
     pub async fn mapping_of_resource(
         &self,
         name: &GroupVersionResource,
@@ -72,6 +79,8 @@ impl RestMapper {
     ///
     /// # Errors
     /// Returns a [`MappingError`] if no single resource serves the kind, or if discovery fails.
+    #[doc(alias = "GVKForObject")]
+    #[doc(alias = "resolve_gvk")]
     pub async fn mapping_of_kind(&self, kind: &GroupVersionKind) -> Result<RestMapping, MappingError> {
         self.look_up(|served| served.mapping_of_kind(kind)).await
     }
@@ -80,6 +89,7 @@ impl RestMapper {
     ///
     /// # Errors
     /// Returns a [`MappingError`]: [`MappingError::Untyped`] if the object has no `apiVersion` and `kind`.
+    #[doc(alias = "GroupVersionKindFor")]
     pub async fn mapping_of_object(&self, object: &DynamicObject) -> Result<RestMapping, MappingError> {
         let types = object.types.as_ref().ok_or(MappingError::Untyped)?;
         let kind = GroupVersionKind::try_from(types).map_err(|_| MappingError::Untyped)?;

@@ -117,6 +117,7 @@ impl ServerResources {
     /// # Errors
     /// Returns [`MappingError::NoMatch`] if nothing matches, and [`MappingError::Ambiguous`] if the rules
     /// leave several resources.
+    #[doc(alias = "recommended_kind")]
     pub fn find_kind(&self, name: &str) -> Result<RestMapping, MappingError> {
         for parsed in interpretations(name) {
             let matches =

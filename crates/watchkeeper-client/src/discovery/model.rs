@@ -13,6 +13,8 @@ use crate::{Error, dynamic::GroupVersionResource};
 /// silently: with aggregated API servers (such as a metrics server that is down), partial results are normal.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[doc(alias = "APIGroupDiscoveryList")]
+#[doc(alias = "APIGroupDiscovery")]
 pub struct ServerResources {
     /// The API groups.
     pub groups: Vec<ApiGroup>,
@@ -46,6 +48,9 @@ pub struct ApiVersion {
 /// A resource as described by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "ResourceSingularizer")]
+#[doc(alias = "CategoryExpander")]
+#[doc(alias = "ApiCapabilities")]
 pub struct ResourceInfo {
     /// The plural name, as in URLs.
     pub name: String,
@@ -81,6 +86,8 @@ pub struct SubresourceInfo {
 /// A group-version that exists but whose resources are unknown.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(alias = "ErrGroupDiscoveryFailed")]
+#[doc(alias = "ErrResourceDiscoveryFailed")]
 pub struct GroupVersionFailure {
     /// The affected group-version.
     pub group_version: GroupVersion,
@@ -128,6 +135,7 @@ impl ServerResources {
     }
 
     /// Returns the resources of one group-version, if the server has it.
+    #[doc(alias = "ServerResourcesForGroupVersion")]
     pub fn resources(&self, group_version: &GroupVersion) -> Option<&[ResourceInfo]> {
         self.group(&group_version.group)?.version(&group_version.version).map(|version| &*version.resources)
     }
@@ -156,6 +164,7 @@ impl ServerResources {
 
     /// Returns every resource once, in its preferred version, sorted by group and name, as `kubectl
     /// api-resources` prints them. A resource that only an older version has is listed with that version.
+    #[doc(alias = "ServerPreferredResources")]
     pub fn api_resources(&self) -> Vec<ApiResourceRow<'_>> {
         let mut rows = BTreeMap::new();
         for group in &self.groups {
@@ -194,6 +203,7 @@ impl ApiGroup {
 
 impl ResourceInfo {
     /// Returns whether the resource supports `verb`.
+    #[doc(alias = "ResourcePredicate")]
     pub fn supports(&self, verb: &str) -> bool {
         self.verbs.iter().any(|supported| supported == verb)
     }

@@ -19,6 +19,7 @@ use kube_core::{GroupVersion, GroupVersionKind};
 /// # Ok::<(), watchkeeper_client::dynamic::ParseResourceError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "GroupVersionResources")]
 pub struct GroupVersionResource {
     /// The API group; empty for the core group.
     pub group: String,

@@ -106,6 +106,7 @@ pub enum Error {
     },
     /// A [condition](crate::wait) of an object was not met in time.
     #[error("{request}: {awaited} not observed within {after:?}; last observed: {last}{}", last_failure(source.as_deref()))]
+    #[doc(alias = "ErrWatchClosed")]
     Unmet {
         /// The watch of the object.
         request: Box<RequestInfo>,
@@ -286,6 +287,7 @@ impl Error {
     }
 
     /// Returns whether an object of that name already exists.
+    #[doc(alias = "IgnoreAlreadyExists")]
     pub fn is_already_exists(&self) -> bool {
         self.reason() == Some(ApiReason::AlreadyExists)
     }
@@ -301,6 +303,9 @@ impl Error {
     }
 
     /// Returns whether the requested resourceVersion or continue token has expired.
+    #[doc(alias = "IsResourceExpired")]
+    #[doc(alias = "Gone")]
+    #[doc(alias = "IsGone")]
     pub fn is_expired(&self) -> bool {
         self.reason() == Some(ApiReason::Expired)
     }

@@ -53,6 +53,8 @@ const METADATA_KIND: &str = "PartialObjectMetadata";
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "EachListItem")]
+#[doc(alias = "NewListWatchFromClient")]
 pub struct ListWatch<K> {
     rest: RestClient,
     path: Result<ResourcePath, InvalidRequest>,

@@ -52,6 +52,7 @@ pub type WatchStream<K> = Pin<Box<dyn Stream<Item = Result<WatchEvent<K>, Error>
 ///
 /// Opening and streaming are separate because their failures have different consequences (see
 /// [`Phase`](crate::classify::Phase)). Dropping an opening or a stream cancels the request.
+#[doc(alias = "ListFunc")]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Requests one page of the collection.
     fn list(&self, request: ListRequest) -> Opening<ListStream<K>>;
@@ -122,6 +123,7 @@ impl From<ListEnvelope> for PageEnd {
 /// The server's ERROR event is not included: the stream ends with [`Error::Api`] instead, so that a failure
 /// has the same meaning as an HTTP status and as an event.
 #[derive(Debug)]
+#[doc(alias = "WatchInterface")]
 pub enum WatchEvent<K> {
     /// The object was created, or started to match the selectors.
     Added(ReceivedItem<K>),

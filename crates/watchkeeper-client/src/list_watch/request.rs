@@ -91,6 +91,7 @@ impl ListRequest {
 /// from recent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "DefaultEnableWatchBookmarks")]
 pub struct WatchRequest {
     /// The resourceVersion to start after.
     pub resource_version: Option<String>,
@@ -131,6 +132,7 @@ impl WatchRequest {
 
     /// Requests no bookmarks.
     #[must_use]
+    #[doc(alias = "bookmarks")]
     pub fn without_bookmarks(mut self) -> Self {
         self.bookmarks = false;
         self

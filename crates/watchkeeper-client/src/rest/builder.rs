@@ -153,6 +153,7 @@ impl RequestBuilder {
     }
 
     /// Sets a non-resource path, which overrides all parts above.
+    #[doc(alias = "AbsPath")]
     pub fn absolute_path(mut self, path: &str) -> Self {
         match AbsolutePath::new(path) {
             Ok(path) => {
@@ -164,6 +165,7 @@ impl RequestBuilder {
     }
 
     /// Adds a parameter to the query.
+    #[doc(alias = "Param")]
     pub fn query(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|request| Ok(request.with_query(name, value)))
     }
@@ -174,6 +176,7 @@ impl RequestBuilder {
     }
 
     /// Sets a header.
+    #[doc(alias = "SetHeader")]
     pub fn header(self, name: &str, value: &str) -> Self {
         self.change(|request| request.with_header(name, value))
     }
@@ -215,6 +218,7 @@ impl RequestBuilder {
 
     /// Retries a read after a transient failure: connection failure, deadline, 429, 500, 502, 503 or 504. A write
     /// with a retry policy is rejected as invalid.
+    #[doc(alias = "MaxRetries")]
     pub fn retry(mut self, policy: Retry) -> Self {
         self.options.retry = Some(policy);
         self
@@ -246,6 +250,7 @@ impl RequestBuilder {
     }
 
     /// Sends the request and decodes the response as `T`.
+    #[doc(alias = "Do")]
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
         let ready = self.ready()?;
         let (headers, body) = ready.whole_with_retries().await?;

@@ -12,6 +12,7 @@ use tokio::time::Sleep;
 /// The deadlines of requests that do not set their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "read_timeout")]
 pub struct Deadlines {
     /// The time from sending a request to the last byte of its response; for a stream, to the end of the response head.
     ///

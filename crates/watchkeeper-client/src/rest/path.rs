@@ -61,6 +61,7 @@ impl fmt::Display for Segment {
 /// The reason why a path was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias = "IsValidPathSegmentName")]
 pub enum PathError {
     /// A segment is empty, which would turn a get into a list, or a delete into the deletion of a collection.
     #[error("the {0} is empty")]
@@ -146,6 +147,7 @@ fn write_segment(f: &mut fmt::Formatter<'_>, value: &str) -> fmt::Result {
 /// # Ok::<(), watchkeeper_client::rest::PathError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[doc(alias = "APIPathResolverFunc")]
 pub struct ResourcePath {
     group: String,
     version: String,

@@ -25,6 +25,7 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[doc(alias = "RetryPolicy")]
 pub struct Retry {
     /// The maximum number of attempts, including the first. 1 never retries.
     pub max_attempts: u32,
@@ -54,6 +55,7 @@ impl Retry {
     }
 
     /// Returns the policy for conflicting writes: five attempts, 10 ms apart, as client-go's `DefaultRetry`.
+    #[doc(alias = "DefaultRetry")]
     pub fn conflicts() -> Self {
         Self {
             max_attempts: 5,
@@ -209,6 +211,7 @@ impl ConflictError for kube_client::Error {
 /// # }
 /// ```
 #[doc(alias = "RetryOnConflict")]
+#[doc(alias = "OnError")]
 pub async fn retry_on_conflict<T, E, F, Fut>(policy: &Retry, mut operation: F) -> Result<T, E>
 where
     E: ConflictError,

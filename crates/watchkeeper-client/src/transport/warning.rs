@@ -35,6 +35,8 @@ pub trait WarningHandler: Send + Sync + 'static {
 
 /// A handler that logs each distinct text once. The last 256 texts are remembered.
 #[derive(Debug, Default)]
+#[doc(alias = "WarningLogger")]
+#[doc(alias = "NewKubeAPIWarningLogger")]
 pub struct LogWarnings {
     random: RandomState,
     seen: Mutex<VecDeque<u64>>,
@@ -67,6 +69,7 @@ impl WarningHandler for LogWarnings {
 
 /// A handler that ignores every warning.
 #[derive(Debug, Clone, Copy, Default)]
+#[doc(alias = "NoWarnings")]
 pub struct IgnoreWarnings;
 
 impl WarningHandler for IgnoreWarnings {

@@ -30,6 +30,7 @@ impl<K, F: FnMut(Option<&K>) -> bool> Condition<K> for F {
 struct Exists;
 
 /// Returns the condition that the object exists.
+#[doc(alias = "is_created")]
 pub fn exists<K>() -> impl Condition<K> {
     Exists
 }
@@ -92,6 +93,7 @@ struct StatusCondition {
 /// is not met yet.
 #[doc(alias = "is_crd_established")]
 #[doc(alias = "is_pod_running")]
+#[doc(alias = "is_job_completed")]
 pub fn condition_true<K: Serialize>(condition_type: impl Into<String>) -> impl Condition<K> {
     StatusCondition { condition_type: condition_type.into() }
 }
@@ -129,6 +131,8 @@ struct Described<C> {
 }
 
 /// Returns the condition with a description, which errors quote.
+#[doc(alias = "is_deployment_completed")]
+#[doc(alias = "is_ingress_provisioned")]
 pub fn described<K>(description: impl Into<String>, condition: impl Condition<K>) -> impl Condition<K> {
     Described { description: description.into(), condition }
 }

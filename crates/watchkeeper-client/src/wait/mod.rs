@@ -70,6 +70,8 @@ where
     /// request. Failures that do not pass by themselves (401, 403, a resource that is not served) are returned at once.
     #[doc(alias = "wait_for")]
     #[doc(alias = "UntilWithSync")]
+    #[doc(alias = "watch_object")]
+    #[doc(alias = "Komega")]
     pub async fn await_condition(
         &self,
         name: &str,

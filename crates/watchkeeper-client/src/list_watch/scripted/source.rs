@@ -68,6 +68,7 @@ use crate::{
 /// # }
 /// ```
 #[derive(Debug)]
+#[doc(alias = "FakeControllerSource")]
 pub struct ScriptedSource<K> {
     shared: Arc<Shared<K>>,
 }

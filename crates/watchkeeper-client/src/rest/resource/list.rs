@@ -71,6 +71,7 @@ impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
     /// Pages have `params.limit` objects, or 500. If the server drops the version of the pages before the last of them is
     /// read, the collection is read again once, in a single page. The list carries the `resourceVersion` that is valid for
     /// all of it, so a watch can start there.
+    #[doc(alias = "ListPager")]
     pub async fn list_all(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let mut page_params = params.clone();
         page_params.limit.get_or_insert(PAGE_OBJECTS);

@@ -108,6 +108,8 @@ where
     #[must_use]
     #[doc(alias = "namespaced")]
     #[doc(alias = "constrain")]
+    #[doc(alias = "NamespaceableResourceInterface")]
+    #[doc(alias = "NewNamespacedClient")]
     pub fn namespace(&self, namespace: &str) -> Self {
         let collection = self.path().and_then(|path| Ok(path.in_namespace(namespace)?));
         Self { collection, reach: Reach::OneNamespace, ..self.clone() }

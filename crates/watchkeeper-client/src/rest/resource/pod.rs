@@ -28,6 +28,7 @@ impl ResourceClient<Pod> {
     }
 
     /// Returns the log of a pod as a stream. A followed log has no idle deadline.
+    #[doc(alias = "logs")]
     pub async fn log(&self, name: &str, params: &LogParams) -> Result<ByteStream, Error> {
         let request = self
             .object_path(name)

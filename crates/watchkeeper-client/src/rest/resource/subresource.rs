@@ -20,6 +20,9 @@ impl<K: Resource> ResourceClient<K> {
     }
 
     /// Returns a subresource of the object called `name`.
+    #[doc(alias = "SubResourceClient")]
+    #[doc(alias = "get_status")]
+    #[doc(alias = "get_ephemeral_containers")]
     pub async fn get_subresource<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -71,11 +74,13 @@ impl<K: Resource> ResourceClient<K> {
     }
 
     /// Returns the `scale` of the object called `name`: its current and its wanted replicas.
+    #[doc(alias = "get_scale")]
     pub async fn scale(&self, name: &str) -> Result<Scale, Error> {
         self.get_subresource(name, "scale").await
     }
 
     /// Replaces the `scale` of an object and returns the result.
+    #[doc(alias = "replace_scale")]
     pub async fn update_scale(&self, name: &str, params: &PostParams, scale: &Scale) -> Result<Scale, Error> {
         self.update_subresource(name, "scale", params, scale).await
     }

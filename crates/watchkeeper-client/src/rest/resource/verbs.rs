@@ -48,6 +48,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Returns the object called `name`, or `None` if the server reports that it does not exist.
     ///
     /// Any other 404 (the type is not served, a proxy responded) is an error; see [`Error::is_object_not_found`].
+    #[doc(alias = "IgnoreNotFound")]
     pub async fn get_opt(&self, name: &str) -> Result<Option<K>, Error> {
         let request = self.get_request(name, &GetParams::default());
         self.sending(Verb::Get, request)?.send_optional().await
@@ -58,6 +59,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     }
 
     /// Deletes the object called `name`.
+    #[doc(alias = "delete_and_finalize")]
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Deletion<K>, Error> {
         let request =
             self.object_path(name).and_then(|path| ApiRequest::delete(path, params)).map(Self::in_form);
@@ -65,6 +67,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     }
 
     /// Deletes the objects that `list` selects, one by one: objects created meanwhile may stay.
+    #[doc(alias = "DeleteAllOf")]
     pub async fn delete_collection(
         &self,
         params: &DeleteParams,
@@ -92,6 +95,8 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
 
 impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// Creates an object and returns it as stored.
+    #[doc(alias = "WithObjects")]
+    #[doc(alias = "CRDs")]
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
         let request = self.collection_of(object).and_then(|path| ApiRequest::create(path, params, object));
         self.send(Verb::Create, request.and_then(typed)).await

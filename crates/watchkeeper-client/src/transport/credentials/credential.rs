@@ -70,6 +70,7 @@ impl Credential {
     }
 
     /// Sets the expiry time. The credential is replaced before that.
+    #[doc(alias = "valid_until")]
     pub fn with_expiry(mut self, at: Timestamp) -> Self {
         self.expires_at = Some(at);
         self

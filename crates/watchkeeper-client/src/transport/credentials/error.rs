@@ -9,6 +9,7 @@ use super::ExecError;
 /// The message names the file, field or program, and never contains its content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias = "AuthError")]
 pub enum CredentialError {
     /// A file could not be read.
     #[error("file {}: cannot be read ({kind}); check that it exists and that this process may read it", path.display())]
