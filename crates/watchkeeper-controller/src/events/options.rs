@@ -5,6 +5,7 @@ use std::time::Duration;
 /// The limits and intervals of event recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "CorrelatorOptions")]
 pub struct EventOptions {
     /// The number of recorded events that can wait to be processed. Defaults to 1,000.
     pub queue: usize,

@@ -58,6 +58,7 @@ pub struct Recorder {
 impl Recorder {
     /// Returns a recorder for the controller of this name, with the same queue.
     #[must_use]
+    #[doc(alias = "Reporter")]
     pub fn named(&self, controller: &str) -> Self {
         Self { controller: controller.into(), ..self.clone() }
     }

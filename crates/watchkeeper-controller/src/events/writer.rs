@@ -26,6 +26,7 @@ type Write = Pin<Box<dyn Future<Output = (SeriesId, WriteOutcome)> + Send>>;
 #[doc(alias = "EventBroadcaster")]
 #[derive(Debug)]
 #[must_use = "an event writer does nothing until it is run"]
+#[doc(alias = "EventSink")]
 pub struct EventWriter {
     events: mpsc::Receiver<Occurrence>,
     aggregator: Aggregator,
@@ -36,6 +37,7 @@ pub struct EventWriter {
 
 /// Creates a recorder and the writer of its events. Give the recorder the name of a controller with
 /// [`Recorder::named`].
+#[doc(alias = "NewBroadcaster")]
 pub fn channel(
     client: &Client,
     options: EventOptions,

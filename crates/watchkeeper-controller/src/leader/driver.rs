@@ -108,6 +108,10 @@ impl LeaderElector {
     ///
     /// # Errors
     /// Returns [`LeadError::Lost`] if the lease was lost.
+    #[doc(alias = "LeaderCallbacks")]
+    #[doc(alias = "RunOrDie")]
+    #[doc(alias = "OnStartedLeading")]
+    #[doc(alias = "OnStoppedLeading")]
     pub async fn lead<W, F>(mut self, stop: CancellationToken, work: W) -> Result<(), LeadError>
     where
         W: FnOnce(Term) -> F,

@@ -27,6 +27,9 @@ pub struct LeaderElection {
 
 impl LeaderElection {
     /// Creates the settings for the lease `name` in `namespace`, with default timing.
+    #[doc(alias = "LeaseLock")]
+    #[doc(alias = "NewResourceLock")]
+    #[doc(alias = "LeaderElectionID")]
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -55,6 +58,7 @@ impl LeaderElection {
     /// Sets whether the lease is released at the end (`true`) or left to expire.
     #[doc(alias = "ReleaseOnCancel")]
     #[must_use]
+    #[doc(alias = "LeaderElectionReleaseOnCancel")]
     pub fn release(mut self, is_released: bool) -> Self {
         self.is_released = is_released;
         self
@@ -62,6 +66,8 @@ impl LeaderElection {
 
     /// Adds a label to the lease, set if this replica creates it.
     #[must_use]
+    #[doc(alias = "LeaderLabels")]
+    #[doc(alias = "LeaderElectionLabels")]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self

@@ -55,6 +55,8 @@ impl Leadership {
     }
 
     /// Returns the last observed holder of the lease; empty if the lease was free.
+    #[doc(alias = "GetLeader")]
+    #[doc(alias = "LeaderElectionRecord")]
     pub fn holder(&self) -> String {
         self.state.borrow().holder.clone()
     }
@@ -70,6 +72,7 @@ impl Leadership {
     }
 
     /// Returns the error of the last lease request, or `None` if that request succeeded.
+    #[doc(alias = "HealthzAdaptor")]
     pub fn last_error(&self) -> Option<Arc<str>> {
         self.state.borrow().last_error.clone()
     }
@@ -88,6 +91,7 @@ impl Leadership {
 
     /// Waits until the holder of the lease differs from `holder`, and returns the new holder (empty if the
     /// lease is free). Returns `None` if the elector ended first.
+    #[doc(alias = "OnNewLeader")]
     pub async fn holder_other_than(&mut self, holder: &str) -> Option<String> {
         self.state.wait_for(|state| state.holder != holder).await.ok().map(|state| state.holder.clone())
     }

@@ -70,6 +70,7 @@ pub trait Runnable: Send + Sync + 'static {
 
     /// Prepares for running, such as by syncing caches, and returns when ready. Runs before leadership is
     /// acquired.
+    #[doc(alias = "EnableWarmup")]
     fn prepare(&self, stop: CancellationToken) -> BoxFuture<'_, Result<(), RunError>> {
         let _ = stop;
         Box::pin(async { Ok(()) })

@@ -35,6 +35,7 @@ struct DurationLabels {
 ///
 /// A request ends when the head of its response arrives, so the duration of a watch is not included.
 #[derive(Debug, Clone)]
+#[doc(alias = "RESTClientMetric")]
 pub struct RestMetrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,

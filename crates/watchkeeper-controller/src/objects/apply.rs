@@ -105,6 +105,7 @@ impl Applier {
     /// Creates an applier for a field manager, usually the name of the controller, which must not change between versions. The
     /// applier takes over fields from other managers, as is recommended for controllers; see
     /// [`without_force`](Self::without_force).
+    #[doc(alias = "WithFieldOwner")]
     pub fn new(field_manager: impl Into<String>) -> Self {
         let params =
             PatchParams { field_manager: Some(field_manager.into()), force: true, ..PatchParams::default() };

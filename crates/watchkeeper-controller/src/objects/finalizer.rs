@@ -173,6 +173,7 @@ struct Identity {
 /// Returns a [`FinalizeError`] if the finalizer cannot be added or removed, or if `reconcile` fails.
 #[doc(alias = "AddFinalizer")]
 #[doc(alias = "RemoveFinalizer")]
+#[doc(alias = "ContainsFinalizer")]
 pub async fn finalize<K, A, E, F>(
     resource: &impl ToResourceClient<K>,
     finalizer: &str,

@@ -27,6 +27,7 @@ pub enum OwnerError {
         "set controller of {object}: {owner_kind} {owner_name} already controls the object; delete the object, or remove that \
          owner reference"
     )]
+    #[doc(alias = "AlreadyOwnedError")]
     AlreadyOwned {
         /// The name of the object.
         object: String,
@@ -68,6 +69,8 @@ pub enum OwnerError {
 ///
 /// The reference has `blockOwnerDeletion: true`: a foreground deletion of the owner waits until the object is deleted. Servers
 /// with the admission plugin `OwnerReferencesPermissionEnforcement` require permission to update the owner's finalizers.
+#[doc(alias = "OwnerReferenceOption")]
+#[doc(alias = "NewControllerRef")]
 pub fn controller_reference<O>(owner: &O) -> Option<OwnerReference>
 where
     O: Resource,
@@ -124,6 +127,7 @@ where
 
 /// Removes the reference to `owner`, and returns whether it existed.
 #[doc(alias = "RemoveOwnerReference")]
+#[doc(alias = "RemoveControllerReference")]
 pub fn remove<O: Resource, K: Resource>(owner: &O, object: &mut K) -> bool {
     let Some(references) = &mut object.meta_mut().owner_references else { return false };
     let before = references.len();
@@ -137,12 +141,14 @@ pub fn remove<O: Resource, K: Resource>(owner: &O, object: &mut K) -> bool {
 
 /// Returns the reference to the controller of an object.
 #[doc(alias = "GetControllerOf")]
+#[doc(alias = "HasControllerReference")]
 pub fn controller_owner_of<K: Resource>(object: &K) -> Option<&OwnerReference> {
     object.meta().owner_references.iter().flatten().find(|reference| reference.controller == Some(true))
 }
 
 /// Returns whether `owner` controls `object`, compared by uid: an earlier object of the same name is another owner.
 #[doc(alias = "IsControlledBy")]
+#[doc(alias = "HasOwnerReference")]
 pub fn is_controlled_by<K: Resource, O: Resource>(object: &K, owner: &O) -> bool {
     controller_owner_of(object).is_some_and(|reference| owner.meta().uid.as_ref() == Some(&reference.uid))
 }

@@ -10,6 +10,7 @@ pub use watchkeeper_client::rest::{ConflictError, Retry, retry_on_conflict};
 /// The effect of [`create_or_update`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "OperationResult")]
 pub enum Operation {
     /// The object did not exist and was created.
     Created,
@@ -81,6 +82,8 @@ pub enum CreateOrUpdateError {
 /// # }
 /// ```
 #[doc(alias = "CreateOrUpdate")]
+#[doc(alias = "entry")]
+#[doc(alias = "CreateOrPatch")]
 pub async fn create_or_update<K, E>(
     resource: &impl ToResourceClient<K>,
     initial: K,

@@ -41,6 +41,7 @@ use crate::{
 // Without this, clap takes the documentation above for the description of the whole program.
 #[command(next_help_heading = "Controller options", about = None, long_about = None)]
 #[non_exhaustive]
+#[doc(alias = "BindFlags")]
 pub struct ManagerArgs {
     /// The cluster, and the credential plugins that may run.
     #[command(flatten)]

@@ -32,6 +32,8 @@ use super::ArgsError;
 // Without this, clap takes the documentation above for the description of the whole program.
 #[command(about = None, long_about = None)]
 #[non_exhaustive]
+#[doc(alias = "BindOverrideFlags")]
+#[doc(alias = "RegisterFlags")]
 pub struct ClusterArgs {
     /// Read this kubeconfig, instead of KUBECONFIG, ~/.kube/config or the pod's service account
     #[arg(long, value_name = "FILE")]

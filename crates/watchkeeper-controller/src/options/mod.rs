@@ -21,6 +21,7 @@ pub use logging::log_directives;
 /// and metrics to port 8080 on the loopback interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "HealthProbeBindAddress")]
 pub struct ManagerOptions {
     /// The address of `/metrics`. Defaults to none. `/metrics` has no authentication.
     pub metrics_address: Option<SocketAddr>,

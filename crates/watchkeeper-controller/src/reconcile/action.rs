@@ -37,6 +37,7 @@ impl Action {
 
     /// Returns an action that requeues the key after this time, or earlier if something changes.
     #[doc(alias = "RequeueAfter")]
+    #[doc(alias = "debounce")]
     pub fn requeue_after(after: Duration) -> Self {
         Self { requeue: Some(Requeue { after, priority: None }) }
     }

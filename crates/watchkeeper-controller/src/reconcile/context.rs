@@ -135,6 +135,7 @@ pub enum Freshness {
      read an informer of your own"
 )]
 #[non_exhaustive]
+#[doc(alias = "ReaderFailOnMissingInformer")]
 pub struct NotWatched {
     /// The name of the controller.
     pub controller: Arc<str>,
@@ -181,6 +182,7 @@ impl Context {
     }
 
     /// Returns the number of this reconcile, counted from 1 for each controller. Logs contain it as `reconcile_id`.
+    #[doc(alias = "ReconcileIDFromContext")]
     pub fn reconcile_id(&self) -> u64 {
         self.inner.id
     }
@@ -221,6 +223,7 @@ impl Context {
 
     /// Returns a client whose writes are not tracked: the next reconcile does not wait for them, and they are not
     /// evidence of a [hot loop](crate::HotLoop).
+    #[doc(alias = "DisableReadYourWritesConsistency")]
     pub fn untracked_client(&self) -> Client {
         let controller = &self.inner.controller;
         controller.client.clone().unwrap_or_else(|| missing_client(&controller.name))

@@ -33,6 +33,7 @@ use crate::{Action, Context, ReconcileError, Request};
 /// - a panic counts as a failure of this key only.
 pub trait Reconciler<K>: Send + Sync + 'static {
     /// Reconciles one key.
+    #[doc(alias = "syncHandler")]
     fn reconcile(
         &self,
         request: Request<K>,

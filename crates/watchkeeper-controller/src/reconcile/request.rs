@@ -10,6 +10,8 @@ use watchkeeper_workqueue::{Causes, Priority};
 /// A reconciler makes the actual state match the desired state from any starting point. The causes are meant
 /// for logs: one request may stand for any number of changes, including none.
 #[non_exhaustive]
+#[doc(alias = "AsReconciler")]
+#[doc(alias = "ReconcileReason")]
 pub struct Request<K> {
     /// The key of the object.
     pub key: ObjectKey,

@@ -23,6 +23,7 @@ use watchkeeper_workqueue::{AddOptions, Cause, Priority, WorkQueue};
 #[doc(alias = "Channel")]
 #[doc(alias = "GenericEvent")]
 #[derive(Clone, Default)]
+#[doc(alias = "TypedChannel")]
 pub struct Triggers {
     state: Arc<Mutex<ChannelState>>,
 }

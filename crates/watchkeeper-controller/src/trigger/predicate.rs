@@ -34,6 +34,7 @@ use super::{Change, ChangeKind};
 ///
 /// Any `Fn(Change<'_, K>) -> bool` is a predicate. It is called for every change before the key is enqueued,
 /// so it must not block.
+#[doc(alias = "NewPredicateFuncs")]
 pub trait Predicate<K>: Send + Sync + 'static {
     /// Returns whether the change enqueues the key.
     fn admits(&self, change: Change<'_, K>) -> bool;
@@ -119,6 +120,7 @@ enum MetadataField {
 /// not trigger itself. For kinds without a generation, such as `ConfigMap` and `Pod`, all updates are
 /// admitted.
 #[doc(alias = "GenerationChangedPredicate")]
+#[doc(alias = "generation")]
 pub fn generation_changed() -> Changed {
     Changed(MetadataField::Generation)
 }
@@ -137,11 +139,13 @@ pub fn labels_changed() -> Changed {
 
 /// Returns a predicate that admits updates that change annotations.
 #[doc(alias = "AnnotationChangedPredicate")]
+#[doc(alias = "annotations")]
 pub fn annotations_changed() -> Changed {
     Changed(MetadataField::Annotations)
 }
 
 /// Returns a predicate that admits updates that change finalizers.
+#[doc(alias = "finalizers")]
 pub fn finalizers_changed() -> Changed {
     Changed(MetadataField::Finalizers)
 }

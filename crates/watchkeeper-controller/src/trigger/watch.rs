@@ -92,6 +92,7 @@ impl<W: Object> Watch<W> {
 
     /// Ignores changes that `predicate` rejects. With several predicates, all must admit a change.
     #[doc(alias = "WithPredicates")]
+    #[doc(alias = "Predicates")]
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.predicate = Some(match self.predicate {
             None => Arc::new(predicate),

@@ -80,6 +80,7 @@ use crate::{
 /// ```
 #[doc(alias = "NewControllerManagedBy")]
 #[must_use = "a controller does nothing until it is run"]
+#[doc(alias = "EnqueueRequestForObject")]
 pub struct Controller<K: Object> {
     factory: SharedInformerFactory,
     /// Whether the controller created the factory, and shuts it down at the end.
@@ -101,6 +102,7 @@ where
 {
     /// Creates a controller for all objects of kind `K`, with its own informers. The informers stop with the
     /// controller.
+    #[doc(alias = "NewController")]
     pub fn new(client: impl Into<Client>) -> Self {
         let mut controller = Self::on(&SharedInformerFactory::new(client));
         controller.owns_factory = true;
@@ -112,6 +114,7 @@ where
     ///
     /// The controller starts the informers. The factory owns them, so they continue after the controller has
     /// ended, until the factory is shut down or [releases](SharedInformerFactory::release) them.
+    #[doc(alias = "ControllerManagedBy")]
     pub fn on(factory: &SharedInformerFactory) -> Self {
         Self::on_with(factory, Watch::new())
     }
@@ -120,6 +123,7 @@ where
 impl<K: Object> Controller<K> {
     /// Creates a controller whose primary objects are watched with special settings: other namespaces, a
     /// selector, or a kind known at run time.
+    #[doc(alias = "For")]
     pub fn on_with(factory: &SharedInformerFactory, primary: Watch<K>) -> Self {
         let client = factory.client().cloned();
         let name = primary.kind().to_lowercase();
@@ -152,6 +156,7 @@ impl<K: Object> Controller<K> {
 
     /// Adds a value that reconcilers read with [`Context::get`](crate::Context::get). One value is kept per
     /// type.
+    #[doc(alias = "BaseContext")]
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.options.values.insert(TypeId::of::<T>(), Arc::new(value));
         self
@@ -174,6 +179,7 @@ impl<K: Object> Controller<K> {
     /// # Errors
     /// Returns a [`RunError`] if a source that is not [optional](Watch::optional) can never sync, if
     /// another controller of the same metrics registry has the same name, or if a second signal arrived.
+    #[doc(alias = "graceful_shutdown_on")]
     pub async fn run<R: Reconciler<K>>(self, reconciler: R) -> Result<(), RunError> {
         let owned = self.owns_factory.then(|| self.factory.clone());
         let name = self.options.name.to_string();

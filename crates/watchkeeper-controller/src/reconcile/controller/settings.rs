@@ -12,6 +12,8 @@ use crate::{HotLoop, HotLoopLimits, metrics::ControllerMetrics};
 impl<K: Object> Controller<K> {
     /// Sets the number of keys that are reconciled concurrently. Defaults to 1; 0 counts as 1.
     #[doc(alias = "MaxConcurrentReconciles")]
+    #[doc(alias = "WithOptions")]
+    #[doc(alias = "with_config")]
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers.max(1);
         self

@@ -41,6 +41,8 @@ impl<K: Object> Controller<K> {
     /// owner of this group and kind whose reference has `controller: true`. If the controller of an object
     /// changes, both owners are enqueued.
     #[doc(alias = "EnqueueRequestForOwner")]
+    #[doc(alias = "trigger_self")]
+    #[doc(alias = "enqueueFoo")]
     pub fn owns<W>(self) -> Self
     where
         K::DynamicType: Default,
@@ -67,6 +69,8 @@ impl<K: Object> Controller<K> {
     ///
     /// The function is called for every change and must not block. If it panics, no key is enqueued.
     #[doc(alias = "EnqueueRequestsFromMapFunc")]
+    #[doc(alias = "WatchesMetadata")]
+    #[doc(alias = "MapFunc")]
     pub fn watches<W, F>(self, map: F) -> Self
     where
         W: Object + DeserializeOwned,
@@ -102,6 +106,7 @@ impl<K: Object> Controller<K> {
 
     /// Enqueues keys that are sent from outside through `triggers`.
     #[doc(alias = "WatchesRawSource")]
+    #[doc(alias = "reconcile_on")]
     pub fn channel(mut self, triggers: &Triggers) -> Self {
         self.triggers.push(triggers.clone());
         self
