@@ -212,6 +212,7 @@ impl ApiServerBuilder {
     /// let error = ApiServer::builder().tokens("s3cret,ann").unwrap_err();
     /// assert!(matches!(error, TokenFileError::TooFewColumns { line: 1, columns: 2 }));
     /// ```
+    #[doc(alias = "AddUser")]
     pub fn tokens(mut self, csv: &str) -> Result<Self, TokenFileError> {
         self.tokens = Tokens::parse(csv)?;
         Ok(self)
@@ -349,6 +350,8 @@ impl ApiServer {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "NewFakeClient")]
+    #[doc(alias = "NewClientBuilder")]
     pub fn in_process() -> Self {
         Self::builder().build()
     }
@@ -402,6 +405,7 @@ impl ApiServer {
     ///
     /// # Errors
     /// An I/O error if the server cannot bind to the address or cannot generate a certificate.
+    #[doc(alias = "SecureServing")]
     pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
         self.start(address, Some(TlsIdentity::new(address.ip())?)).await
     }
