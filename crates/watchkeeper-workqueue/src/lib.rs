@@ -75,7 +75,6 @@
 //! | `ShutDown` during a drain | ends the drain | does not; drop the future of the drain instead |
 //! | priorities, causes | no | yes |
 //! | metrics | of named queues, if a provider is set | always counted: [`WorkQueue::stats`] |
-//! | a key that the caller keeps | copied | [`WorkQueue::add_ref`] clones it only if it is new |
 //! | `Touch` on a merged add | called on a pluggable queue | the priority and cause of the merged add count |
 //!
 //! # Implementation

@@ -73,12 +73,12 @@ impl<K> Entry<K> {
     }
 
     /// Records the cause and the failure of an add.
-    pub(super) fn record(&mut self, add: Add<'_>) {
+    pub(super) fn record(&mut self, add: Add) {
         add.cause.into_iter().for_each(|cause| self.add_cause(cause));
         self.failures = self.failures.saturating_add(u16::from(add.pending.is_failure()));
     }
 
-    pub(super) fn add_cause(&mut self, cause: &Cause) {
+    pub(super) fn add_cause(&mut self, cause: Cause) {
         self.causes.insert(cause);
         self.adds = self.adds.saturating_add(1);
     }

@@ -151,7 +151,7 @@ impl<K: Key> WorkQueue<K> {
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self, key: &K) -> u32 {
         let hash = self.hash(key);
-        self.operate(|core, _| core.failures(hash, key))
+        self.lock().core.failures(hash, key)
     }
 
     /// Returns the number of queued keys.
@@ -231,8 +231,8 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Calculates the backoff of a key that failed now, and its end.
-    pub(crate) fn backoff(&self, key: &K, failures: u32) -> (Duration, u64) {
-        let now_nanos = self.now_nanos();
+    pub(crate) fn backoff(&self, key: &K) -> (Duration, u64) {
+        let (failures, now_nanos) = (self.num_requeues(key), self.now_nanos());
         let delay = self.shared.limiter.delay(key, failures, Duration::from_nanos(now_nanos));
         (delay, now_nanos.saturating_add(nanos(delay)))
     }

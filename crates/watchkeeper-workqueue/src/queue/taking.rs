@@ -9,7 +9,7 @@ use std::{
 use super::{Inner, Key, WorkQueue};
 use crate::{
     Admission, Item,
-    core::{Core, Dequeued, Finished, Outcome, Token},
+    core::{Core, Dequeued, Finished, Outcome},
 };
 
 impl<K: Key> WorkQueue<K> {
@@ -65,10 +65,6 @@ impl<K: Key> WorkQueue<K> {
             self.shared.limiter.forget(&key);
         }
         admission
-    }
-
-    pub(crate) fn failures_of(&self, token: Token) -> u32 {
-        self.lock().core.failures_of(token)
     }
 }
 
