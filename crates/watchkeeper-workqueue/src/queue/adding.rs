@@ -55,7 +55,7 @@ impl<K: Key> WorkQueue<K> {
         if let Some(slot) = slot.filter(|&slot| inner.core.merges_at_once(slot, pending)) {
             return inner.core.merge(slot, add, 0);
         }
-        let now_nanos = self.now_nanos();
+        let now_nanos = self.shared.now_nanos();
         inner.core.promote(now_nanos);
         let (admission, unused) = inner.core.add(slot, (hash, key), add, now_nanos);
         self.shared.unlock(inner);

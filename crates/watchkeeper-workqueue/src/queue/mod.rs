@@ -1,8 +1,6 @@
 //! The handle of a queue.
 
 mod adding;
-#[cfg(feature = "prometheus")]
-mod sample;
 mod taking;
 
 use std::{
@@ -16,17 +14,14 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
-    Clock, QueueStats, Sleep, WorkQueueBuilder,
+    Clock, QueueStats, WorkQueueBuilder,
     core::Core,
     limiter::RateLimiter,
     sync::{Mutex, MutexGuard},
 };
-
-#[cfg(feature = "prometheus")]
-pub(crate) use self::sample::Sample;
 
 /// A type that can be a key: small, cheap to clone, compared by value. `Arc<str>` is a good choice.
 ///
@@ -126,7 +121,7 @@ impl<K: Key> WorkQueue<K> {
     /// Has no effect on a key that is queued or being processed.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.hash(key);
-        let cancelled = self.operate(|core, _| core.cancel(hash, key));
+        let cancelled = self.shared.operate(|core, _| core.cancel(hash, key));
         if let Some(key) = &cancelled {
             self.shared.limiter.forget(key);
         }
@@ -136,14 +131,14 @@ impl<K: Key> WorkQueue<K> {
     /// Extends the delay or backoff of a waiting key to `delay` from now, unless it ends later. Returns whether the key waits.
     pub fn postpone(&self, key: &K, delay: Duration) -> bool {
         let (hash, at_nanos) = (self.hash(key), self.nanos_after(delay));
-        self.operate(|core, _| core.postpone(hash, key, at_nanos))
+        self.shared.operate(|core, _| core.postpone(hash, key, at_nanos))
     }
 
     /// Resets the failure count of a key, so that its next backoff is the shortest.
     #[doc(alias = "Forget")]
     pub fn forget(&self, key: &K) {
         let hash = self.hash(key);
-        self.operate(|core, _| core.forget(hash, key));
+        self.shared.operate(|core, _| core.forget(hash, key));
         self.shared.limiter.forget(key);
     }
 
@@ -187,7 +182,7 @@ impl<K: Key> WorkQueue<K> {
     /// removed and returned. Retries and requeues are refused. Further calls have no effect.
     #[doc(alias = "ShutDown")]
     pub fn shutdown(&self) -> Vec<K> {
-        let dropped = self.operate(|core, _| core.shut_down());
+        let dropped = self.shared.operate(|core, _| core.shut_down());
         dropped.iter().for_each(|key| self.shared.limiter.forget(key));
         dropped
     }
@@ -203,18 +198,9 @@ impl<K: Key> WorkQueue<K> {
     /// Workers have to keep taking keys meanwhile. Dropping the future leaves the queue shut down.
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn drain(&self, deadline: Duration) -> Drained {
-        let mut drained = pin!(self.shared.drained.notified());
+        let drained = self.shared.drained.notified();
         self.shutdown();
-        let mut sleep = self.sleep_until(self.nanos_after(deadline));
-        poll_fn(|context| {
-            let is_drained = drained.as_mut().poll(context).is_ready();
-            if is_drained || sleep.as_mut().poll(context).is_ready() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
+        self.wait(drained, Some(self.nanos_after(deadline))).await;
         let core = &self.lock().core;
         match (core.queued(), core.processing()) {
             (0, 0) => Drained::Complete,
@@ -222,23 +208,34 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    pub(crate) fn nanos_after(&self, delay: Duration) -> u64 {
-        self.now_nanos().saturating_add(nanos(delay))
+    /// Waits until it is notified, or until a time.
+    async fn wait(&self, notified: Notified<'_>, until_nanos: Option<u64>) {
+        let until = until_nanos.map(Duration::from_nanos);
+        let (mut notified, mut sleep) =
+            (pin!(notified), until.map(|until| self.shared.clock.sleep_until(until)));
+        poll_fn(|context| {
+            let is_over = sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready());
+            if is_over { Poll::Ready(()) } else { notified.as_mut().poll(context) }
+        })
+        .await;
     }
 
-    pub(crate) fn sleep_until(&self, at_nanos: u64) -> Sleep {
-        self.shared.clock.sleep_until(Duration::from_nanos(at_nanos))
+    /// Returns a reference for the metrics, which does not keep the queue alive.
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn downgrade(&self) -> std::sync::Weak<dyn Sample> {
+        let shared: Arc<dyn Sample> = Arc::clone(&self.shared) as _;
+        Arc::downgrade(&shared)
+    }
+
+    pub(crate) fn nanos_after(&self, delay: Duration) -> u64 {
+        self.shared.now_nanos().saturating_add(nanos(delay))
     }
 
     /// Calculates the backoff of a key that failed now, and its end.
     pub(crate) fn backoff(&self, key: &K) -> (Duration, u64) {
-        let (failures, now_nanos) = (self.num_requeues(key), self.now_nanos());
+        let (failures, now_nanos) = (self.num_requeues(key), self.shared.now_nanos());
         let delay = self.shared.limiter.delay(key, failures, Duration::from_nanos(now_nanos));
         (delay, now_nanos.saturating_add(nanos(delay)))
-    }
-
-    fn operate<R>(&self, step: impl FnOnce(&mut Core<K>, u64) -> R) -> R {
-        self.shared.operate(step)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<K>> {
@@ -248,10 +245,6 @@ impl<K: Key> WorkQueue<K> {
     #[expect(clippy::cast_possible_truncation, reason = "entries store 32 bits of the hash")]
     fn hash(&self, key: &K) -> u32 {
         self.shared.hasher.hash_one(key) as u32
-    }
-
-    fn now_nanos(&self) -> u64 {
-        self.shared.now_nanos()
     }
 }
 
@@ -294,6 +287,20 @@ impl<K: Key> Shared<K> {
 
     fn now_nanos(&self) -> u64 {
         nanos(self.clock.now())
+    }
+}
+
+/// A queue of any key type, as the metrics read it.
+#[cfg(feature = "prometheus")]
+pub(crate) trait Sample: Send + Sync {
+    /// Returns the figures of the queue.
+    fn stats(&self) -> QueueStats;
+}
+
+#[cfg(feature = "prometheus")]
+impl<K: Key> Sample for Shared<K> {
+    fn stats(&self) -> QueueStats {
+        self.observe(Core::stats)
     }
 }
 

@@ -1,11 +1,5 @@
 //! Taking keys and finishing them.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-};
-
 use super::{Inner, Key, WorkQueue};
 use crate::{
     Admission, Item,
@@ -24,8 +18,8 @@ impl<K: Key> WorkQueue<K> {
         let mut timekeeper = Timekeeper { queue: self, until_nanos: None };
         loop {
             // Before the queue is read, so that no later change is missed.
-            let mut change = pin!(self.shared.changes.notified());
-            let now_nanos = self.now_nanos();
+            let change = self.shared.changes.notified();
+            let now_nanos = self.shared.now_nanos();
             let (dequeued, is_finished) = {
                 let mut inner = self.lock();
                 timekeeper.stop(&mut inner);
@@ -41,25 +35,20 @@ impl<K: Key> WorkQueue<K> {
             if dequeued.is_some() || is_finished {
                 return dequeued.map(|dequeued| Item::new(self, dequeued));
             }
-            let mut sleep = timekeeper.until_nanos.map(|until_nanos| self.sleep_until(until_nanos));
-            poll_fn(|context| {
-                let is_over = sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready());
-                if is_over { Poll::Ready(()) } else { change.as_mut().poll(context) }
-            })
-            .await;
+            self.wait(change, timekeeper.until_nanos).await;
         }
     }
 
     /// Dequeues a key if one is queued.
     pub fn try_get(&self) -> Option<Item<'_, K>> {
-        Some(Item::new(self, self.operate(Core::pop)?))
+        Some(Item::new(self, self.shared.operate(Core::pop)?))
     }
 
     /// Finishes a run. Returns the state of the key, or `None` if the key left the queue.
     pub(crate) fn finish(&self, dequeued: Dequeued<K>, outcome: Outcome) -> Option<Admission> {
         let Dequeued { key, token, causes, .. } = dequeued;
         let Finished { admission, removed, has_forgotten } =
-            self.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
+            self.shared.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
         drop(removed);
         if has_forgotten {
             self.shared.limiter.forget(&key);
