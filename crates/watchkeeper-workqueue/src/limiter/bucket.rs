@@ -8,6 +8,15 @@ use crate::sync::Mutex;
 /// A limit of `rate` keys per second on average, with bursts of up to `burst` keys.
 ///
 /// Stored as one number, the time at which the bucket is full again, so rounding errors do not accumulate.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{RateLimiter, TokenBucket};
+///
+/// let limiter = TokenBucket::new(10.0, 2); // 10 per second, after a burst of 2
+/// let delays = ["a", "b", "c", "d"].map(|key| limiter.delay(&key, 0, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [0, 0, 100, 200]);
+/// ```
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Debug)]
 pub struct TokenBucket {

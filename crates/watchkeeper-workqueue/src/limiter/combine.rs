@@ -12,6 +12,17 @@ use foldhash::quality::FixedState;
 use super::RateLimiter;
 
 /// The longest delay of several limiters. Every limiter is called for every failure.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{ItemExponential, MaxOf, RateLimiter, TokenBucket};
+///
+/// let backoff = ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1));
+/// let limiters: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff), Box::new(TokenBucket::new(10.0, 1))];
+/// let limiter = MaxOf::new(limiters);
+/// let delays = [0, 0, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [5, 100, 1000]);
+/// ```
 #[doc(alias = "TypedMaxOfRateLimiter")]
 pub struct MaxOf<K> {
     limiters: Vec<Box<dyn RateLimiter<K>>>,
@@ -41,6 +52,15 @@ impl<K: 'static> RateLimiter<K> for MaxOf<K> {
 }
 
 /// The delay of another limiter, at most `max`.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{RateLimiter, TokenBucket, WithMaxWait};
+///
+/// let limiter = WithMaxWait::new(TokenBucket::new(10.0, 1), Duration::from_millis(150));
+/// let delays = ["a", "b", "c"].map(|key| limiter.delay(&key, 0, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [0, 100, 150]);
+/// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 pub struct WithMaxWait<L> {
@@ -68,6 +88,15 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for WithMaxWait<L> {
 /// The delay of another limiter, extended by a random part of up to `fraction` of the delay.
 ///
 /// Keys that fail together, because a dependency was unavailable, are then retried at different times.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{ItemExponential, Jittered, RateLimiter};
+///
+/// let limiter = Jittered::new(ItemExponential::new(Duration::from_secs(4), Duration::from_secs(60)), 0.5);
+/// let delay = limiter.delay(&"default/web", 0, Duration::ZERO);
+/// assert!(delay >= Duration::from_secs(4) && delay < Duration::from_secs(6));
+/// ```
 #[derive(Debug)]
 pub struct Jittered<L> {
     limiter: L,

@@ -23,6 +23,15 @@ impl<K: Key> WorkQueue<K> {
     /// Adds a key that is dequeued after `delay`, never earlier.
     ///
     /// Of several delays of one key the earliest counts. A delay of zero is the same as [`add`](Self::add).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use watchkeeper_workqueue::{Admission, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// assert_eq!(queue.add_after("default/web", Duration::from_secs(30)), Admission::Scheduled);
+    /// assert_eq!(queue.add("default/web"), Admission::Queued); // ends the delay
+    /// ```
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, key: K, delay: Duration) -> Admission {
         self.add_with(key, AddOptions::new().after(delay))
@@ -37,7 +46,7 @@ impl<K: Key> WorkQueue<K> {
         self.add_with(key, AddOptions::new().rate_limited())
     }
 
-    /// Adds a key with a priority, a cause or a delay.
+    /// Adds a key with a priority, a cause or a delay: see [`AddOptions`].
     #[doc(alias = "AddWithOpts")]
     pub fn add_with(&self, key: K, options: AddOptions) -> Admission {
         let AddOptions { priority, cause, when } = options;

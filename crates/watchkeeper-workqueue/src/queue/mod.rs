@@ -129,6 +129,17 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Extends the delay or backoff of a waiting key to `delay` from now, unless it ends later. Returns whether the key waits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use watchkeeper_workqueue::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// queue.add_after("default/web", Duration::from_secs(30));
+    /// assert!(queue.postpone(&"default/web", Duration::from_secs(60)));
+    /// assert!(queue.cancel(&"default/web"));
+    /// assert!(!queue.postpone(&"default/web", Duration::from_secs(60)));
+    /// ```
     pub fn postpone(&self, key: &K, delay: Duration) -> bool {
         let (hash, at_nanos) = (self.hash(key), self.nanos_after(delay));
         self.shared.operate(|core, _| core.postpone(hash, key, at_nanos))
@@ -196,6 +207,18 @@ impl<K: Key> WorkQueue<K> {
     /// Shuts the queue down and waits until no key is queued or being processed, up to `deadline`.
     ///
     /// Workers have to keep taking keys meanwhile. Dropping the future leaves the queue shut down.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// use std::time::Duration;
+    /// use watchkeeper_workqueue::{Drained, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// queue.add("default/web");
+    /// let left = queue.drain(Duration::from_secs(5)).await; // without a worker
+    /// assert_eq!(left, Drained::DeadlineReached { queued: 1, processing: 0 });
+    /// # });
+    /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn drain(&self, deadline: Duration) -> Drained {
         let drained = self.shared.drained.notified();

@@ -11,6 +11,19 @@ impl<K: Key> WorkQueue<K> {
     ///
     /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
     /// it may have been woken for a key.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use watchkeeper_workqueue::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// queue.add("default/web");
+    /// queue.shutdown();
+    /// while let Some(item) = queue.get().await {
+    ///     item.forget();
+    /// }
+    /// # });
+    /// ```
     #[doc(alias = "Get")]
     pub async fn get(&self) -> Option<Item<'_, K>> {
         // A worker whose queue is never empty has to yield to other tasks.
