@@ -53,8 +53,8 @@ impl fmt::Display for Cause {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Causes {
-    set: CauseSet,
-    adds: u32,
+    pub(crate) set: CauseSet,
+    pub(crate) adds: u32,
 }
 
 /// Different causes, oldest first.
@@ -85,14 +85,6 @@ impl Causes {
     /// Returns true when no add had a cause.
     pub fn is_empty(&self) -> bool {
         self.adds == 0
-    }
-
-    pub(crate) fn new(set: CauseSet, adds: u32) -> Self {
-        Self { set, adds }
-    }
-
-    pub(crate) fn into_parts(self) -> (CauseSet, u32) {
-        (self.set, self.adds)
     }
 
     pub(crate) fn with(mut self, cause: Cause) -> Self {

@@ -44,7 +44,7 @@ pub(crate) struct Core<K> {
     work: Slab<Work>,
     /// The figures that are counted. [`Core::stats`] adds the others.
     counters: QueueStats,
-    is_shut_down: bool,
+    pub(crate) is_shut_down: bool,
 }
 
 /// A run in progress.
@@ -283,10 +283,6 @@ impl<K: Eq + Clone> Core<K> {
         mem::take(&mut self.delays).into_iter().map(|(_, _, slot)| self.slots.remove(slot)).collect()
     }
 
-    pub(crate) fn is_shut_down(&self) -> bool {
-        self.is_shut_down
-    }
-
     /// Returns true when the queue is shut down and no key will be dequeued again.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_shut_down && self.queued() == 0 && self.work.iter().all(|(_, work)| work.rerun.is_none())
@@ -366,30 +362,5 @@ impl<K: Eq + Clone> Core<K> {
         self.slots[slot].at_nanos = since_nanos;
         self.ready.push(&mut self.slots, slot);
         self.counters.adds += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_freed_when_the_queue_is_empty_after_a_much_smaller_burst() {
-        let mut core = Core::<u32>::new(1);
-        let mut fill_and_empty = |count: u32| {
-            for key in 0..count {
-                let add = Add { pending: Pending::Now, priority: Priority::NORMAL, cause: None };
-                core.add(None, (key, key), add, 0);
-            }
-            while let Some(dequeued) = core.pop(0) {
-                core.finish(dequeued.token, Outcome::Done, Causes::default(), 0);
-            }
-            core.slots.capacity()
-        };
-        let large = fill_and_empty(10_000);
-        assert!(large >= 10_000, "the same burst may come again");
-        assert_eq!(fill_and_empty(5_000), large);
-        assert_eq!(fill_and_empty(100), 0);
-        assert!((100..=1024).contains(&fill_and_empty(100)), "a small slab is kept");
     }
 }

@@ -100,12 +100,8 @@ impl<K: Key> WorkQueue<K> {
         WorkQueueBuilder::new(name.into())
     }
 
-    pub(crate) fn from_parts(
-        name: Arc<str>,
-        clock: Arc<dyn Clock>,
-        limiter: Box<dyn RateLimiter<K>>,
-        starvation_limit: u32,
-    ) -> Self {
+    pub(crate) fn from_builder(builder: WorkQueueBuilder<K>) -> Self {
+        let WorkQueueBuilder { name, clock, limiter, starvation_limit } = builder;
         let inner = Mutex::new(Inner { core: Core::new(starvation_limit), timer_at_nanos: None });
         let (changes, drained, hasher) = (Notify::new(), Notify::new(), RandomState::default());
         Self { shared: Arc::new(Shared { name, inner, limiter, changes, drained, hasher, clock }) }
@@ -122,10 +118,7 @@ impl<K: Key> WorkQueue<K> {
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.hash(key);
         let cancelled = self.shared.operate(|core, _| core.cancel(hash, key));
-        if let Some(key) = &cancelled {
-            self.shared.limiter.forget(key);
-        }
-        cancelled.is_some()
+        cancelled.inspect(|key| self.shared.limiter.forget(key)).is_some()
     }
 
     /// Extends the delay or backoff of a waiting key to `delay` from now, unless it ends later. Returns whether the key waits.
@@ -194,14 +187,16 @@ impl<K: Key> WorkQueue<K> {
     #[doc(alias = "ShutDown")]
     pub fn shutdown(&self) -> Vec<K> {
         let dropped = self.shared.operate(|core, _| core.shut_down());
-        dropped.iter().for_each(|key| self.shared.limiter.forget(key));
+        for key in &dropped {
+            self.shared.limiter.forget(key);
+        }
         dropped
     }
 
     /// Returns true after [`shutdown`](Self::shutdown) or [`drain`](Self::drain) was called.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shut_down(&self) -> bool {
-        self.lock().core.is_shut_down()
+        self.lock().core.is_shut_down
     }
 
     /// Shuts the queue down and waits until no key is queued or being processed, up to `deadline`.
@@ -289,7 +284,7 @@ impl<K: Key> Shared<K> {
     fn unlock(&self, inner: MutexGuard<'_, Inner<K>>) {
         let core = &inner.core;
         let needs_get = core.queued() > 0 || inner.needs_timekeeper();
-        let (is_finished, is_drained) = (core.is_finished(), core.is_shut_down() && core.is_idle());
+        let (is_finished, is_drained) = (core.is_finished(), core.is_shut_down && core.is_idle());
         drop(inner);
         if needs_get {
             self.changes.notify_one();
