@@ -201,7 +201,8 @@ impl<K: Key> WorkQueue<K> {
 
     /// Shuts the queue down and waits until no key is queued or being processed, up to `deadline`.
     ///
-    /// Workers have to keep taking keys meanwhile. Dropping the future leaves the queue shut down.
+    /// Workers have to keep taking keys meanwhile. Keys that wait for a delay or backoff are removed. Dropping the future leaves the
+    /// queue shut down.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -228,9 +229,8 @@ impl<K: Key> WorkQueue<K> {
 
     /// Waits until it is notified, or until a time.
     async fn wait(&self, notified: Notified<'_>, until_nanos: Option<u64>) {
-        let until = until_nanos.map(Duration::from_nanos);
-        let (mut notified, mut sleep) =
-            (pin!(notified), until.map(|until| self.shared.clock.sleep_until(until)));
+        let mut notified = pin!(notified);
+        let mut sleep = until_nanos.map(|at| self.shared.clock.sleep_until(Duration::from_nanos(at)));
         poll_fn(|context| {
             let is_over = sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready());
             if is_over { Poll::Ready(()) } else { notified.as_mut().poll(context) }
