@@ -18,10 +18,10 @@ use crate::{Clock, Key, RateLimiter, TokioClock, WorkQueue, limiter::default_con
 #[must_use = "a builder does nothing until `build`"]
 #[doc(alias = "TypedRateLimitingQueueConfig")]
 pub struct WorkQueueBuilder<K: Key> {
-    name: Arc<str>,
-    clock: Option<Arc<dyn Clock>>,
-    limiter: Option<Box<dyn RateLimiter<K>>>,
-    starvation_limit: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limiter: Box<dyn RateLimiter<K>>,
+    pub(crate) starvation_limit: u32,
 }
 
 /// With 16, work of low priority gets at least one dequeue in 17 while more urgent work is always present.
@@ -29,18 +29,19 @@ const DEFAULT_STARVATION_LIMIT: u32 = 16;
 
 impl<K: Key> WorkQueueBuilder<K> {
     pub(crate) fn new(name: Arc<str>) -> Self {
-        Self { name, clock: None, limiter: None, starvation_limit: DEFAULT_STARVATION_LIMIT }
+        let (clock, limiter) = (Arc::new(TokioClock::new()), Box::new(default_controller_limiter()));
+        Self { name, clock, limiter, starvation_limit: DEFAULT_STARVATION_LIMIT }
     }
 
     /// Sets the rate limiter. Defaults to [`default_controller_limiter`].
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<K>) -> Self {
-        self.limiter = Some(Box::new(limiter));
+        self.limiter = Box::new(limiter);
         self
     }
 
     /// Sets the clock. Defaults to [`TokioClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(Arc::new(clock));
+        self.clock = Arc::new(clock);
         self
     }
 
@@ -52,8 +53,6 @@ impl<K: Key> WorkQueueBuilder<K> {
 
     /// Creates the queue.
     pub fn build(self) -> WorkQueue<K> {
-        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
-        let limiter = self.limiter.unwrap_or_else(|| Box::new(default_controller_limiter()));
-        WorkQueue::from_parts(self.name, clock, limiter, self.starvation_limit)
+        WorkQueue::from_builder(self)
     }
 }

@@ -53,8 +53,8 @@ impl fmt::Display for Cause {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Causes {
-    set: CauseSet,
-    adds: u32,
+    pub(crate) set: CauseSet,
+    pub(crate) adds: u32,
 }
 
 /// Different causes, oldest first.
@@ -87,15 +87,7 @@ impl Causes {
         self.adds == 0
     }
 
-    pub(crate) fn new(set: CauseSet, adds: u32) -> Self {
-        Self { set, adds }
-    }
-
-    pub(crate) fn into_parts(self) -> (CauseSet, u32) {
-        (self.set, self.adds)
-    }
-
-    pub(crate) fn with(mut self, cause: &Cause) -> Self {
+    pub(crate) fn with(mut self, cause: Cause) -> Self {
         self.set.insert(cause);
         self.adds = self.adds.saturating_add(1);
         self
@@ -107,31 +99,31 @@ impl Causes {
         if self.set == CauseSet::Empty {
             self.set = later.set;
         } else {
-            later.iter().for_each(|cause| self.set.insert(cause));
+            later.iter().for_each(|cause| self.set.insert(cause.clone()));
         }
     }
 }
 
 impl CauseSet {
     /// Adds a cause, unless it is present or the set is full. A retry replaces an earlier retry.
-    pub(crate) fn insert(&mut self, cause: &Cause) {
+    pub(crate) fn insert(&mut self, cause: Cause) {
         let present = self.as_slice();
-        if present.contains(cause) {
+        if present.contains(&cause) {
             return;
         }
         let is_retry = |cause: &Cause| matches!(cause, Cause::Retry(_));
-        let replaced = present.iter().position(|present| is_retry(present) && is_retry(cause));
+        let replaced = present.iter().position(|present| is_retry(present) && is_retry(&cause));
         if replaced.is_none() && present.len() == Causes::CAP {
             return;
         }
         *self = match mem::take(self) {
-            Self::One(first) if replaced.is_none() => Self::Many(Arc::new(vec![first, cause.clone()])),
-            Self::Empty | Self::One(_) => Self::One(cause.clone()),
+            Self::One(first) if replaced.is_none() => Self::Many(Arc::new(vec![first, cause])),
+            Self::Empty | Self::One(_) => Self::One(cause),
             Self::Many(mut causes) => {
                 let list = Arc::make_mut(&mut causes);
                 match replaced {
-                    Some(position) => list[position] = cause.clone(),
-                    None => list.push(cause.clone()),
+                    Some(position) => list[position] = cause,
+                    None => list.push(cause),
                 }
                 Self::Many(causes)
             }

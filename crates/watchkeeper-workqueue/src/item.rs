@@ -126,8 +126,7 @@ impl<'q, K: Key> Item<'q, K> {
 
     /// The limiter may panic. The item then still contains its key, and is finished when it is dropped.
     fn finish_failed(&mut self) -> (Admission, Duration) {
-        let Dequeued { key, token, .. } = self.dequeued();
-        let (delay, until_nanos) = self.queue.backoff(key, self.queue.failures_of(*token));
+        let (delay, until_nanos) = self.queue.backoff(self.key());
         (self.finish(Outcome::RetryAt(until_nanos)), delay)
     }
 

@@ -46,8 +46,8 @@
 //! 7. **Backoff is bounded and fair.** Failures are counted beside the key and discarded with it, so the counts need no more memory than
 //!    the live keys. An event during a backoff neither shortens the backoff nor counts as a failure.
 //! 8. **Shutdown terminates.** After [`WorkQueue::shutdown`] adds return [`Admission::Refused`]. Queued keys are still dequeued, then
-//!    every waiting `get` returns `None`. [`WorkQueue::drain`] returns when no key is queued or being processed, or at its deadline. Keys
-//!    that wait for a delay or backoff are removed and returned to the caller.
+//!    every waiting `get` returns `None`. Keys that wait for a delay or backoff are removed; `shutdown` returns them.
+//!    [`WorkQueue::drain`] shuts down and returns when no key is queued or being processed, or at its deadline.
 //! 9. **No priority starves.** Higher priorities are dequeued first, keys of one priority in the order in which they were queued with
 //!    it. A priority that was passed over [`starvation_limit`](WorkQueueBuilder::starvation_limit) times is served next: with `n`
 //!    priorities waiting, each is served at least once in `starvation_limit + n` dequeues.
@@ -75,14 +75,13 @@
 //! | `ShutDown` during a drain | ends the drain | does not; drop the future of the drain instead |
 //! | priorities, causes | no | yes |
 //! | metrics | of named queues, if a provider is set | always counted: [`WorkQueue::stats`] |
-//! | a key that the caller keeps | copied | [`WorkQueue::add_ref`] clones it only if it is new |
 //! | `Touch` on a merged add | called on a pluggable queue | the priority and cause of the merged add count |
 //!
 //! # Implementation
 //!
 //! `core` is a state machine without locks, clocks or tasks: a slab of entries, a hash table of slots, a list per priority, an ordered
-//! set of delays. The other modules are a thin shell around it: one mutex, and the list of waiting `get` futures. One of them runs the
-//! timer for the earliest delay.
+//! set of delays. The other modules are a thin shell around it: one mutex, and a `Notify` for the waiting `get` futures. One of them
+//! runs the timer for the earliest delay.
 
 mod builder;
 mod cause;

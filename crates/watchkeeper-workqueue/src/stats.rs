@@ -19,7 +19,7 @@ use crate::Priority;
 /// assert_eq!(stats.adds, 1);
 /// assert_eq!(stats.depth, [(Priority::NORMAL, 1)]);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueStats {
     /// Keys ready to be processed, by priority, highest first. Keys added again while they are processed are included.
@@ -41,15 +41,6 @@ pub struct QueueStats {
     pub queue_duration: DurationHistogram,
     /// How long keys were processed.
     pub work_duration: DurationHistogram,
-}
-
-/// The counters of a queue.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) adds: u64,
-    pub(crate) retries: u64,
-    pub(crate) queue_duration: DurationHistogram,
-    pub(crate) work_duration: DurationHistogram,
 }
 
 /// A histogram of durations with the buckets of client-go's queue metrics: 10 ns to 1000 s, one per power of ten.

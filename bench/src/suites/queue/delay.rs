@@ -37,7 +37,7 @@ pub(super) fn insert(load: Load) -> Result<Measurement, RunFailure> {
 pub(super) fn delay_all(queue: &WorkQueue<Key>, keys: &[Key]) {
     let event = load::event();
     for (index, key) in (0..).zip(keys) {
-        queue.add_ref_with(key, &event.clone().after(load::far_delay(index)));
+        queue.add_with(Arc::clone(key), event.clone().after(load::far_delay(index)));
     }
 }
 
@@ -117,7 +117,7 @@ async fn produce(queue: &WorkQueue<Key>, schedule: &Schedule, keys: &[Key]) {
         let delay = load::spread(index, WINDOW);
         let delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         due_ns.store(schedule.now_ns().saturating_add(delay_ns), Ordering::Relaxed);
-        queue.add_ref_with(key, &event.clone().after(delay));
+        queue.add_with(Arc::clone(key), event.clone().after(delay));
         tokio::task::coop::consume_budget().await;
     }
 }

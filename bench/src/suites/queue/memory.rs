@@ -3,6 +3,8 @@
 //! The caller holds all keys before the baseline is measured, and the queue shares them, so their bytes are in the figure of
 //! neither side.
 
+use std::sync::Arc;
+
 use watchkeeper_workqueue::WorkQueue;
 
 use super::delay::delay_all;
@@ -16,7 +18,7 @@ pub(super) fn queued(load: Load) -> Result<Measurement, RunFailure> {
     held(load, |queue, keys| {
         let event = load::event();
         for key in keys {
-            queue.add_ref_with(key, &event);
+            queue.add_with(Arc::clone(key), event.clone());
         }
     })
 }

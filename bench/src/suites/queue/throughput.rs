@@ -22,7 +22,7 @@ pub(super) fn lockstep(load: Load) -> Result<Measurement, RunFailure> {
     let handled = runtime.block_on(async {
         let mut handled = 0;
         for key in &keys {
-            queue.add_ref_with(key, &event);
+            queue.add_with(Arc::clone(key), event.clone());
             if let Some(item) = queue.get().await {
                 item.done();
                 handled += 1;
@@ -90,7 +90,7 @@ fn produce_and_consume(
             let (queue, keys, options) = (queue.clone(), Arc::clone(&keys), options.clone());
             adding.spawn(async move {
                 for key in &keys[load::part(keys.len(), producer, producers)] {
-                    queue.add_ref_with(key, &options);
+                    queue.add_with(Arc::clone(key), options.clone());
                 }
             });
         }
@@ -110,7 +110,7 @@ pub(super) fn duplicate(load: Load) -> Result<Measurement, RunFailure> {
     let (queue, event) = (filled(&keys)?, load::event());
     let meter = Meter::start();
     for key in &keys {
-        queue.queue.add_ref_with(key, &event);
+        queue.queue.add_with(Arc::clone(key), event.clone());
     }
     let measured = meter.stop(load.operations);
     expect_queued(&queue, keys.len())?;
@@ -124,7 +124,7 @@ pub(super) fn duplicate_hot(load: Load) -> Result<Measurement, RunFailure> {
     let mut next = again.iter().cycle();
     let meter = Meter::start();
     for key in next.by_ref().take(usize::try_from(load.operations)?) {
-        queue.queue.add_ref_with(key, &event);
+        queue.queue.add_with(Arc::clone(key), event.clone());
     }
     let measured = meter.stop(load.operations);
     expect_queued(&queue, again.len())?;
@@ -134,7 +134,7 @@ pub(super) fn duplicate_hot(load: Load) -> Result<Measurement, RunFailure> {
 fn filled(keys: &[Key]) -> Result<Measured, RunFailure> {
     let (queue, event) = (Measured::new("duplicate")?, load::event());
     for key in keys {
-        queue.queue.add_ref_with(key, &event);
+        queue.queue.add_with(Arc::clone(key), event.clone());
     }
     Ok(queue)
 }

@@ -3,11 +3,11 @@
 use crate::{Admission, Cause, Causes, Priority};
 
 /// Everything about an add except its key and its time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Add<'c> {
+#[derive(Debug)]
+pub(crate) struct Add {
     pub(crate) pending: Pending,
     pub(crate) priority: Priority,
-    pub(crate) cause: Option<&'c Cause>,
+    pub(crate) cause: Option<Cause>,
 }
 
 /// The time of the next run of a key.

@@ -15,7 +15,7 @@ mod calls;
 mod ready;
 mod slots;
 
-use std::{borrow::Cow, collections::BTreeSet, mem, time::Duration};
+use std::{collections::BTreeSet, mem, time::Duration};
 
 use slab::Slab;
 
@@ -24,7 +24,7 @@ use self::{
     ready::Ready,
     slots::{Entry, Slot, Slots, State},
 };
-use crate::{Admission, Cause, Causes, Priority, QueueStats, stats::Counters};
+use crate::{Admission, Cause, Causes, Priority, QueueStats};
 
 /// The largest number of due keys that one call makes ready. A million delays that end together then lock the queue for
 /// some ten microseconds at a time.
@@ -42,8 +42,9 @@ pub(crate) struct Core<K> {
     delays: BTreeSet<(u64, u32, Slot)>,
     last_sequence: u32,
     work: Slab<Work>,
-    counters: Counters,
-    is_shut_down: bool,
+    /// The figures that are counted. [`Core::stats`] adds the others.
+    counters: QueueStats,
+    pub(crate) is_shut_down: bool,
 }
 
 /// A run in progress.
@@ -75,7 +76,7 @@ impl<K: Eq + Clone> Core<K> {
             delays: BTreeSet::new(),
             last_sequence: 0,
             work: Slab::new(),
-            counters: Counters::default(),
+            counters: QueueStats::default(),
             is_shut_down: false,
         }
     }
@@ -84,25 +85,20 @@ impl<K: Eq + Clone> Core<K> {
         self.slots.find(hash, key)
     }
 
-    /// Merges an add without a delay into a queued key, which needs no time. Returns false, without effect, if the key is not
-    /// queued.
-    pub(crate) fn merge_queued(&mut self, slot: Slot, add: Add<'_>) -> bool {
-        let is_queued = self.slots[slot].state == State::Queued && !self.is_shut_down;
-        if is_queued {
-            self.merge(slot, add, 0);
-        }
-        is_queued
+    /// Returns true if an add without a delay merges into a queued key, which needs no time.
+    pub(crate) fn merges_at_once(&self, slot: Slot, pending: Pending) -> bool {
+        pending.at_nanos().is_none() && self.slots[slot].state == State::Queued && !self.is_shut_down
     }
 
     /// Adds a key whose entry is in `slot`, if it has one. Returns the key too, if the queue did not take it, to be dropped after
     /// the queue is unlocked.
-    pub(crate) fn add<'k>(
+    pub(crate) fn add(
         &mut self,
         slot: Option<Slot>,
-        (hash, key): (u32, Cow<'k, K>),
-        add: Add<'_>,
+        (hash, key): (u32, K),
+        add: Add,
         now_nanos: u64,
-    ) -> (Admission, Option<Cow<'k, K>>) {
+    ) -> (Admission, Option<K>) {
         if self.is_shut_down {
             return (Admission::Refused, Some(key));
         }
@@ -110,16 +106,17 @@ impl<K: Eq + Clone> Core<K> {
         if let Some(slot) = slot {
             return (self.merge(slot, add, now_nanos), Some(key));
         }
-        let mut entry = Entry::new(key.into_owned(), hash, add.priority);
+        let pending = add.pending;
+        let mut entry = Entry::new(key, hash, add.priority);
         entry.record(add);
         let Some(slot) = self.slots.insert(entry) else {
             return (Admission::Refused, None);
         };
-        (self.place(slot, add.pending, now_nanos, now_nanos), None)
+        (self.place(slot, pending, now_nanos, now_nanos), None)
     }
 
     /// Adds a key that has an entry.
-    fn merge(&mut self, slot: Slot, add: Add<'_>, now_nanos: u64) -> Admission {
+    pub(crate) fn merge(&mut self, slot: Slot, add: Add, now_nanos: u64) -> Admission {
         let Add { pending, priority, .. } = add;
         let entry = &mut self.slots[slot];
         entry.record(add);
@@ -214,12 +211,12 @@ impl<K: Eq + Clone> Core<K> {
             Outcome::Done | Outcome::Forget => None,
             Outcome::RetryAt(until_nanos) => {
                 self.counters.retries += 1;
-                entry.prepend_causes(causes.with(&Cause::Retry(u32::from(entry.failures))));
+                entry.prepend_causes(causes.with(Cause::Retry(u32::from(entry.failures))));
                 Some(Pending::Backoff(until_nanos))
             }
             Outcome::RequeueAt(at_nanos) => {
                 self.counters.retries += 1;
-                entry.add_cause(&Cause::Requeue);
+                entry.add_cause(Cause::Requeue);
                 Some(Pending::Scheduled(at_nanos))
             }
             Outcome::PutBackUntil(at_nanos) => {
@@ -277,11 +274,6 @@ impl<K: Eq + Clone> Core<K> {
         self.find(hash, key).map_or(0, |slot| u32::from(self.slots[slot].failures))
     }
 
-    /// Returns the failures of the key of a run.
-    pub(crate) fn failures_of(&self, token: Token) -> u32 {
-        u32::from(self.slots[self.work[token.0 as usize].slot].failures)
-    }
-
     /// Refuses adds from now on. Removes and returns the keys that wait for a time.
     pub(crate) fn shut_down(&mut self) -> Vec<K> {
         self.is_shut_down = true;
@@ -289,10 +281,6 @@ impl<K: Eq + Clone> Core<K> {
             work.rerun = work.rerun.filter(Rerun::is_due);
         }
         mem::take(&mut self.delays).into_iter().map(|(_, _, slot)| self.slots.remove(slot)).collect()
-    }
-
-    pub(crate) fn is_shut_down(&self) -> bool {
-        self.is_shut_down
     }
 
     /// Returns true when the queue is shut down and no key will be dequeued again.
@@ -343,10 +331,7 @@ impl<K: Eq + Clone> Core<K> {
             processing: self.processing(),
             unfinished_work: running().fold(Duration::ZERO, Duration::saturating_add),
             longest_running: running().max().unwrap_or_default(),
-            adds: self.counters.adds,
-            retries: self.counters.retries,
-            queue_duration: self.counters.queue_duration.clone(),
-            work_duration: self.counters.work_duration.clone(),
+            ..self.counters.clone()
         }
     }
 
@@ -377,30 +362,5 @@ impl<K: Eq + Clone> Core<K> {
         self.slots[slot].at_nanos = since_nanos;
         self.ready.push(&mut self.slots, slot);
         self.counters.adds += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_freed_when_the_queue_is_empty_after_a_much_smaller_burst() {
-        let mut core = Core::<u32>::new(1);
-        let mut fill_and_empty = |count: u32| {
-            for key in 0..count {
-                let add = Add { pending: Pending::Now, priority: Priority::NORMAL, cause: None };
-                core.add(None, (key, Cow::Owned(key)), add, 0);
-            }
-            while let Some(dequeued) = core.pop(0) {
-                core.finish(dequeued.token, Outcome::Done, Causes::default(), 0);
-            }
-            core.slots.capacity()
-        };
-        let large = fill_and_empty(10_000);
-        assert!(large >= 10_000, "the same burst may come again");
-        assert_eq!(fill_and_empty(5_000), large);
-        assert_eq!(fill_and_empty(100), 0);
-        assert!((100..=1024).contains(&fill_and_empty(100)), "a small slab is kept");
     }
 }

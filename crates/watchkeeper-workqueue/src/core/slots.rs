@@ -1,6 +1,9 @@
 //! The entries of all keys in the queue, and the hash table that finds them.
 
-use std::ops::{Index, IndexMut};
+use std::{
+    mem,
+    ops::{Index, IndexMut},
+};
 
 use hashbrown::HashTable;
 use slab::Slab;
@@ -73,24 +76,24 @@ impl<K> Entry<K> {
     }
 
     /// Records the cause and the failure of an add.
-    pub(super) fn record(&mut self, add: Add<'_>) {
+    pub(super) fn record(&mut self, add: Add) {
         add.cause.into_iter().for_each(|cause| self.add_cause(cause));
         self.failures = self.failures.saturating_add(u16::from(add.pending.is_failure()));
     }
 
-    pub(super) fn add_cause(&mut self, cause: &Cause) {
+    pub(super) fn add_cause(&mut self, cause: Cause) {
         self.causes.insert(cause);
         self.adds = self.adds.saturating_add(1);
     }
 
     pub(super) fn take_causes(&mut self) -> Causes {
-        Causes::new(std::mem::take(&mut self.causes), std::mem::take(&mut self.adds))
+        Causes { set: mem::take(&mut self.causes), adds: mem::take(&mut self.adds) }
     }
 
     /// Puts the causes of the run that ends before those of the adds during it.
     pub(super) fn prepend_causes(&mut self, mut earlier: Causes) {
         earlier.append(self.take_causes());
-        (self.causes, self.adds) = earlier.into_parts();
+        Causes { set: self.causes, adds: self.adds } = earlier;
     }
 }
 
@@ -144,12 +147,6 @@ impl<K: Eq> Slots<K> {
         }
         key
     }
-
-    /// Returns the number of entries for which memory is allocated.
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.entries.capacity()
-    }
 }
 
 impl<K> Index<Slot> for Slots<K> {
@@ -169,4 +166,27 @@ impl<K> IndexMut<Slot> for Slots<K> {
 /// Fills the 64 bits of a hash: the table indexes by the low bits and compares the high ones.
 fn widen(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_freed_when_the_queue_is_empty_after_a_much_smaller_burst() {
+        let mut slots = Slots::new();
+        let mut fill_and_empty = |count: u32| {
+            let entries = (0..count).map(|key| Entry::new(key, key, Priority::NORMAL));
+            let filled: Vec<Slot> = entries.filter_map(|entry| slots.insert(entry)).collect();
+            for slot in filled {
+                slots.remove(slot);
+            }
+            slots.entries.capacity()
+        };
+        let large = fill_and_empty(10_000);
+        assert!(large >= 10_000, "the same burst may come again");
+        assert_eq!(fill_and_empty(5_000), large);
+        assert_eq!(fill_and_empty(100), 0);
+        assert!((100..=1024).contains(&fill_and_empty(100)), "a small slab is kept");
+    }
 }

@@ -8,11 +8,20 @@ use crate::sync::Mutex;
 /// A limit of `rate` keys per second on average, with bursts of up to `burst` keys.
 ///
 /// Stored as one number, the time at which the bucket is full again, so rounding errors do not accumulate.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{RateLimiter, TokenBucket};
+///
+/// let limiter = TokenBucket::new(10.0, 2); // 10 per second, after a burst of 2
+/// let delays = ["a", "b", "c", "d"].map(|key| limiter.delay(&key, 0, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [0, 0, 100, 200]);
+/// ```
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Debug)]
 #[doc(alias = "BucketRateLimiter")]
 pub struct TokenBucket {
-    interval_nanos: u64,
+    interval: Duration,
     burst: u32,
     /// Wider than a time, so that a bucket that is never refilled can count its burst.
     full_at_nanos: Mutex<u128>,
@@ -23,21 +32,15 @@ impl TokenBucket {
     ///
     /// With a rate that is zero, negative or NaN the bucket is never refilled: after the burst every delay is centuries long.
     pub fn new(rate_per_second: f64, burst: u32) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "float to integer casts saturate, which is right for a very low rate"
-        )]
-        let interval_nanos =
-            if rate_per_second > 0.0 { (1e9 / rate_per_second).round() as u64 } else { u64::MAX };
-        Self { interval_nanos, burst, full_at_nanos: Mutex::new(0) }
+        let interval = Duration::try_from_secs_f64(1.0 / rate_per_second).unwrap_or(Duration::MAX);
+        Self { interval, burst, full_at_nanos: Mutex::new(0) }
     }
 }
 
 impl<K> RateLimiter<K> for TokenBucket {
     fn delay(&self, _key: &K, _failures: u32, now: Duration) -> Duration {
         let now = now.as_nanos();
-        let interval = u128::from(self.interval_nanos);
+        let interval = self.interval.as_nanos();
         let mut full_at_nanos = self.full_at_nanos.lock();
         *full_at_nanos = full_at_nanos.max(now).saturating_add(interval);
         let beyond_burst = full_at_nanos.saturating_sub(interval * u128::from(self.burst));

@@ -7,9 +7,22 @@ use std::{
     time::Duration,
 };
 
+use foldhash::quality::FixedState;
+
 use super::RateLimiter;
 
 /// The longest delay of several limiters. Every limiter is called for every failure.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{ItemExponential, MaxOf, RateLimiter, TokenBucket};
+///
+/// let backoff = ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1));
+/// let limiters: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff), Box::new(TokenBucket::new(10.0, 1))];
+/// let limiter = MaxOf::new(limiters);
+/// let delays = [0, 0, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [5, 100, 1000]);
+/// ```
 #[doc(alias = "TypedMaxOfRateLimiter")]
 #[doc(alias = "MaxOfRateLimiter")]
 #[doc(alias = "NewMaxOfRateLimiter")]
@@ -42,6 +55,15 @@ impl<K: 'static> RateLimiter<K> for MaxOf<K> {
 }
 
 /// The delay of another limiter, at most `max`.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{RateLimiter, TokenBucket, WithMaxWait};
+///
+/// let limiter = WithMaxWait::new(TokenBucket::new(10.0, 1), Duration::from_millis(150));
+/// let delays = ["a", "b", "c"].map(|key| limiter.delay(&key, 0, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [0, 100, 150]);
+/// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 #[doc(alias = "WithMaxWaitRateLimiter")]
@@ -71,15 +93,23 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for WithMaxWait<L> {
 /// The delay of another limiter, extended by a random part of up to `fraction` of the delay.
 ///
 /// Keys that fail together, because a dependency was unavailable, are then retried at different times.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{ItemExponential, Jittered, RateLimiter};
+///
+/// let limiter = Jittered::new(ItemExponential::new(Duration::from_secs(4), Duration::from_secs(60)), 0.5);
+/// let delay = limiter.delay(&"default/web", 0, Duration::ZERO);
+/// assert!(delay >= Duration::from_secs(4) && delay < Duration::from_secs(6));
+/// ```
 #[derive(Debug)]
 pub struct Jittered<L> {
     limiter: L,
     fraction: f64,
-    state: AtomicU64,
+    /// Hashes the number of the call.
+    random: FixedState,
+    calls: AtomicU64,
 }
-
-/// The increment of `SplitMix64`.
-const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl<L> Jittered<L> {
     /// Extends the delays of `limiter` by up to `fraction`, with a random seed. With 0.5, a delay is up to 1.5 times as long.
@@ -92,25 +122,16 @@ impl<L> Jittered<L> {
     /// Extends delays as [`Jittered::new`] does, with a seed that makes them repeatable.
     pub fn with_seed(limiter: L, fraction: f64, seed: u64) -> Self {
         let fraction = if fraction.is_finite() { fraction.max(0.0) } else { 0.0 };
-        Self { limiter, fraction, state: AtomicU64::new(seed) }
-    }
-
-    /// Returns a random number from 0 up to 1, by `SplitMix64`.
-    fn next_random(&self) -> f64 {
-        let mut mixed = self.state.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
-        let random = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
-        random
+        Self { limiter, fraction, random: FixedState::with_seed(seed), calls: AtomicU64::new(0) }
     }
 }
 
 impl<K, L: RateLimiter<K>> RateLimiter<K> for Jittered<L> {
     fn delay(&self, key: &K, failures: u32, now: Duration) -> Duration {
         let delay = self.limiter.delay(key, failures, now);
-        let factor = 1.0 + self.next_random() * self.fraction;
+        let random = self.random.hash_one(self.calls.fetch_add(1, Ordering::Relaxed));
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+        let factor = 1.0 + (random >> 11) as f64 / (1_u64 << 53) as f64 * self.fraction;
         Duration::try_from_secs_f64(delay.as_secs_f64() * factor).unwrap_or(Duration::MAX)
     }
 

@@ -5,6 +5,15 @@ use std::time::Duration;
 use super::RateLimiter;
 
 /// A backoff that starts at `base`, doubles with each failure of the key and stops growing at `max`.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{ItemExponential, RateLimiter};
+///
+/// let limiter = ItemExponential::new(Duration::from_millis(5), Duration::from_secs(1));
+/// let delays = [0, 1, 2, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [5, 10, 20, 1000]);
+/// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
@@ -32,6 +41,15 @@ impl<K> RateLimiter<K> for ItemExponential {
 }
 
 /// A backoff of `fast` for the first `fast_attempts` failures of the key and `slow` for later ones.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_workqueue::limiter::{ItemFastSlow, RateLimiter};
+///
+/// let limiter = ItemFastSlow::new(Duration::from_millis(5), Duration::from_secs(3), 2);
+/// let delays = [0, 1, 2, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO).as_millis());
+/// assert_eq!(delays, [5, 5, 3000, 3000]);
+/// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 #[doc(alias = "ItemFastSlowRateLimiter")]

@@ -11,24 +11,6 @@
 //! | [`MaxOf`] | the longest delay of several limiters |
 //! | [`WithMaxWait`] | the delay of another limiter, limited |
 //! | [`Jittered`] | the delay of another limiter, extended by a random fraction |
-//!
-//! ```
-//! use std::time::Duration;
-//! use watchkeeper_workqueue::limiter::*;
-//!
-//! let [ms, s] = [Duration::from_millis, Duration::from_secs];
-//! let delays = |limiter: &dyn RateLimiter<&'static str>| {
-//!     [0, 1, 2, 9].map(|failures| limiter.delay(&"default/web", failures, Duration::ZERO))
-//! };
-//! let backoff = ItemExponential::new(ms(5), s(1));
-//! assert_eq!(delays(&backoff), [ms(5), ms(10), ms(20), s(1)]);
-//! assert_eq!(delays(&ItemFastSlow::new(ms(5), s(3), 2)), [ms(5), ms(5), s(3), s(3)]);
-//! let bucket = || TokenBucket::new(10.0, 1); // 10 per second, after a burst of 1
-//! assert_eq!(delays(&WithMaxWait::new(bucket(), ms(250))), [ms(0), ms(100), ms(200), ms(250)]);
-//! let both: [Box<dyn RateLimiter<&str>>; 2] = [Box::new(backoff.clone()), Box::new(bucket())];
-//! assert_eq!(delays(&MaxOf::new(both)), [ms(5), ms(100), ms(200), s(1)]);
-//! assert!(delays(&Jittered::new(backoff, 0.5))[0] < ms(8)); // 5 to 7.5 ms
-//! ```
 
 mod bucket;
 mod combine;

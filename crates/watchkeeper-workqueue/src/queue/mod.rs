@@ -1,8 +1,6 @@
 //! The handle of a queue.
 
 mod adding;
-#[cfg(feature = "prometheus")]
-mod sample;
 mod taking;
 
 use std::{
@@ -16,17 +14,14 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
-    Clock, QueueStats, Sleep, WorkQueueBuilder,
+    Clock, QueueStats, WorkQueueBuilder,
     core::Core,
     limiter::RateLimiter,
     sync::{Mutex, MutexGuard},
 };
-
-#[cfg(feature = "prometheus")]
-pub(crate) use self::sample::Sample;
 
 /// A type that can be a key: small, cheap to clone, compared by value. `Arc<str>` is a good choice.
 ///
@@ -116,12 +111,8 @@ impl<K: Key> WorkQueue<K> {
         WorkQueueBuilder::new(name.into())
     }
 
-    pub(crate) fn from_parts(
-        name: Arc<str>,
-        clock: Arc<dyn Clock>,
-        limiter: Box<dyn RateLimiter<K>>,
-        starvation_limit: u32,
-    ) -> Self {
+    pub(crate) fn from_builder(builder: WorkQueueBuilder<K>) -> Self {
+        let WorkQueueBuilder { name, clock, limiter, starvation_limit } = builder;
         let inner = Mutex::new(Inner { core: Core::new(starvation_limit), timer_at_nanos: None });
         let (changes, drained, hasher) = (Notify::new(), Notify::new(), RandomState::default());
         Self { shared: Arc::new(Shared { name, inner, limiter, changes, drained, hasher, clock }) }
@@ -137,24 +128,32 @@ impl<K: Key> WorkQueue<K> {
     /// Has no effect on a key that is queued or being processed.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.hash(key);
-        let cancelled = self.operate(|core, _| core.cancel(hash, key));
-        if let Some(key) = &cancelled {
-            self.shared.limiter.forget(key);
-        }
-        cancelled.is_some()
+        let cancelled = self.shared.operate(|core, _| core.cancel(hash, key));
+        cancelled.inspect(|key| self.shared.limiter.forget(key)).is_some()
     }
 
     /// Extends the delay or backoff of a waiting key to `delay` from now, unless it ends later. Returns whether the key waits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use watchkeeper_workqueue::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// queue.add_after("default/web", Duration::from_secs(30));
+    /// assert!(queue.postpone(&"default/web", Duration::from_secs(60)));
+    /// assert!(queue.cancel(&"default/web"));
+    /// assert!(!queue.postpone(&"default/web", Duration::from_secs(60)));
+    /// ```
     pub fn postpone(&self, key: &K, delay: Duration) -> bool {
         let (hash, at_nanos) = (self.hash(key), self.nanos_after(delay));
-        self.operate(|core, _| core.postpone(hash, key, at_nanos))
+        self.shared.operate(|core, _| core.postpone(hash, key, at_nanos))
     }
 
     /// Resets the failure count of a key, so that its next backoff is the shortest.
     #[doc(alias = "Forget")]
     pub fn forget(&self, key: &K) {
         let hash = self.hash(key);
-        self.operate(|core, _| core.forget(hash, key));
+        self.shared.operate(|core, _| core.forget(hash, key));
         self.shared.limiter.forget(key);
     }
 
@@ -162,7 +161,7 @@ impl<K: Key> WorkQueue<K> {
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self, key: &K) -> u32 {
         let hash = self.hash(key);
-        self.operate(|core, _| core.failures(hash, key))
+        self.lock().core.failures(hash, key)
     }
 
     /// Returns the number of queued keys.
@@ -198,34 +197,40 @@ impl<K: Key> WorkQueue<K> {
     /// removed and returned. Retries and requeues are refused. Further calls have no effect.
     #[doc(alias = "ShutDown")]
     pub fn shutdown(&self) -> Vec<K> {
-        let dropped = self.operate(|core, _| core.shut_down());
-        dropped.iter().for_each(|key| self.shared.limiter.forget(key));
+        let dropped = self.shared.operate(|core, _| core.shut_down());
+        for key in &dropped {
+            self.shared.limiter.forget(key);
+        }
         dropped
     }
 
     /// Returns true after [`shutdown`](Self::shutdown) or [`drain`](Self::drain) was called.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shut_down(&self) -> bool {
-        self.lock().core.is_shut_down()
+        self.lock().core.is_shut_down
     }
 
     /// Shuts the queue down and waits until no key is queued or being processed, up to `deadline`.
     ///
-    /// Workers have to keep taking keys meanwhile. Dropping the future leaves the queue shut down.
+    /// Workers have to keep taking keys meanwhile. Keys that wait for a delay or backoff are removed. Dropping the future leaves the
+    /// queue shut down.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// use std::time::Duration;
+    /// use watchkeeper_workqueue::{Drained, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// queue.add("default/web");
+    /// let left = queue.drain(Duration::from_secs(5)).await; // without a worker
+    /// assert_eq!(left, Drained::DeadlineReached { queued: 1, processing: 0 });
+    /// # });
+    /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn drain(&self, deadline: Duration) -> Drained {
-        let mut drained = pin!(self.shared.drained.notified());
+        let drained = self.shared.drained.notified();
         self.shutdown();
-        let mut sleep = self.sleep_until(self.nanos_after(deadline));
-        poll_fn(|context| {
-            let is_drained = drained.as_mut().poll(context).is_ready();
-            if is_drained || sleep.as_mut().poll(context).is_ready() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
+        self.wait(drained, Some(self.nanos_after(deadline))).await;
         let core = &self.lock().core;
         match (core.queued(), core.processing()) {
             (0, 0) => Drained::Complete,
@@ -233,23 +238,33 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    pub(crate) fn nanos_after(&self, delay: Duration) -> u64 {
-        self.now_nanos().saturating_add(nanos(delay))
+    /// Waits until it is notified, or until a time.
+    async fn wait(&self, notified: Notified<'_>, until_nanos: Option<u64>) {
+        let mut notified = pin!(notified);
+        let mut sleep = until_nanos.map(|at| self.shared.clock.sleep_until(Duration::from_nanos(at)));
+        poll_fn(|context| {
+            let is_over = sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready());
+            if is_over { Poll::Ready(()) } else { notified.as_mut().poll(context) }
+        })
+        .await;
     }
 
-    pub(crate) fn sleep_until(&self, at_nanos: u64) -> Sleep {
-        self.shared.clock.sleep_until(Duration::from_nanos(at_nanos))
+    /// Returns a reference for the metrics, which does not keep the queue alive.
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn downgrade(&self) -> std::sync::Weak<dyn Sample> {
+        let shared: Arc<dyn Sample> = Arc::clone(&self.shared) as _;
+        Arc::downgrade(&shared)
+    }
+
+    pub(crate) fn nanos_after(&self, delay: Duration) -> u64 {
+        self.shared.now_nanos().saturating_add(nanos(delay))
     }
 
     /// Calculates the backoff of a key that failed now, and its end.
-    pub(crate) fn backoff(&self, key: &K, failures: u32) -> (Duration, u64) {
-        let now_nanos = self.now_nanos();
+    pub(crate) fn backoff(&self, key: &K) -> (Duration, u64) {
+        let (failures, now_nanos) = (self.num_requeues(key), self.shared.now_nanos());
         let delay = self.shared.limiter.delay(key, failures, Duration::from_nanos(now_nanos));
         (delay, now_nanos.saturating_add(nanos(delay)))
-    }
-
-    fn operate<R>(&self, step: impl FnOnce(&mut Core<K>, u64) -> R) -> R {
-        self.shared.operate(step)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<K>> {
@@ -259,10 +274,6 @@ impl<K: Key> WorkQueue<K> {
     #[expect(clippy::cast_possible_truncation, reason = "entries store 32 bits of the hash")]
     fn hash(&self, key: &K) -> u32 {
         self.shared.hasher.hash_one(key) as u32
-    }
-
-    fn now_nanos(&self) -> u64 {
-        self.shared.now_nanos()
     }
 }
 
@@ -284,7 +295,7 @@ impl<K: Key> Shared<K> {
     fn unlock(&self, inner: MutexGuard<'_, Inner<K>>) {
         let core = &inner.core;
         let needs_get = core.queued() > 0 || inner.needs_timekeeper();
-        let (is_finished, is_drained) = (core.is_finished(), core.is_shut_down() && core.is_idle());
+        let (is_finished, is_drained) = (core.is_finished(), core.is_shut_down && core.is_idle());
         drop(inner);
         if needs_get {
             self.changes.notify_one();
@@ -305,6 +316,20 @@ impl<K: Key> Shared<K> {
 
     fn now_nanos(&self) -> u64 {
         nanos(self.clock.now())
+    }
+}
+
+/// A queue of any key type, as the metrics read it.
+#[cfg(feature = "prometheus")]
+pub(crate) trait Sample: Send + Sync {
+    /// Returns the figures of the queue.
+    fn stats(&self) -> QueueStats;
+}
+
+#[cfg(feature = "prometheus")]
+impl<K: Key> Sample for Shared<K> {
+    fn stats(&self) -> QueueStats {
+        self.observe(Core::stats)
     }
 }
 

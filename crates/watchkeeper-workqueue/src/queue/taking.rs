@@ -1,15 +1,9 @@
 //! Taking keys and finishing them.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-};
-
 use super::{Inner, Key, WorkQueue};
 use crate::{
     Admission, Item,
-    core::{Core, Dequeued, Finished, Outcome, Token},
+    core::{Core, Dequeued, Finished, Outcome},
 };
 
 impl<K: Key> WorkQueue<K> {
@@ -17,6 +11,19 @@ impl<K: Key> WorkQueue<K> {
     ///
     /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
     /// it may have been woken for a key.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use watchkeeper_workqueue::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new("pods");
+    /// queue.add("default/web");
+    /// queue.shutdown();
+    /// while let Some(item) = queue.get().await {
+    ///     item.forget();
+    /// }
+    /// # });
+    /// ```
     #[doc(alias = "Get")]
     #[doc(alias = "GetWithPriority")]
     #[doc(alias = "runWorker")]
@@ -28,8 +35,8 @@ impl<K: Key> WorkQueue<K> {
         let mut timekeeper = Timekeeper { queue: self, until_nanos: None };
         loop {
             // Before the queue is read, so that no later change is missed.
-            let mut change = pin!(self.shared.changes.notified());
-            let now_nanos = self.now_nanos();
+            let change = self.shared.changes.notified();
+            let now_nanos = self.shared.now_nanos();
             let (dequeued, is_finished) = {
                 let mut inner = self.lock();
                 timekeeper.stop(&mut inner);
@@ -45,34 +52,25 @@ impl<K: Key> WorkQueue<K> {
             if dequeued.is_some() || is_finished {
                 return dequeued.map(|dequeued| Item::new(self, dequeued));
             }
-            let mut sleep = timekeeper.until_nanos.map(|until_nanos| self.sleep_until(until_nanos));
-            poll_fn(|context| {
-                let is_over = sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready());
-                if is_over { Poll::Ready(()) } else { change.as_mut().poll(context) }
-            })
-            .await;
+            self.wait(change, timekeeper.until_nanos).await;
         }
     }
 
     /// Dequeues a key if one is queued.
     pub fn try_get(&self) -> Option<Item<'_, K>> {
-        Some(Item::new(self, self.operate(Core::pop)?))
+        Some(Item::new(self, self.shared.operate(Core::pop)?))
     }
 
     /// Finishes a run. Returns the state of the key, or `None` if the key left the queue.
     pub(crate) fn finish(&self, dequeued: Dequeued<K>, outcome: Outcome) -> Option<Admission> {
         let Dequeued { key, token, causes, .. } = dequeued;
         let Finished { admission, removed, has_forgotten } =
-            self.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
+            self.shared.operate(|core, now_nanos| core.finish(token, outcome, causes, now_nanos));
         drop(removed);
         if has_forgotten {
             self.shared.limiter.forget(&key);
         }
         admission
-    }
-
-    pub(crate) fn failures_of(&self, token: Token) -> u32 {
-        self.lock().core.failures_of(token)
     }
 }
 

@@ -545,15 +545,6 @@ fn shutdown_removes_and_returns_waiting_keys() {
     assert_eq!((queue.len(), queue.waiting_len(), queue.processing_len()), (0, 0, 0));
 }
 
-#[test]
-fn a_key_added_by_reference_is_cloned_only_if_it_is_new() {
-    let queue: WorkQueue<Arc<str>> = scraped(WorkQueue::new("facts"));
-    let key: Arc<str> = "a".into();
-    assert_eq!(queue.add_ref(&key), Admission::Queued);
-    assert_eq!(queue.add_ref(&key), Admission::Merged);
-    assert_eq!(Arc::strong_count(&key), 2, "the caller's and the queue's");
-}
-
 /// A key whose comparison can panic.
 #[derive(Clone, Debug)]
 struct Touchy(u32, bool);
