@@ -11,11 +11,16 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    garbage::{LiveReads, OwnerLookup, Propagation, remove_finalizer},
-    object::{FOREGROUND, Meta, ORPHAN, ObjectRef, Owner, is_same_kind},
+    garbage::{LiveReads, OwnerLookup, remove_finalizer},
+    object::{Meta, ObjectRef, Owner, is_same_kind},
     objects::{Deletion, ListableKind, Objects, ServerEvent},
 };
-use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
+use crate::{
+    kinds::GroupVersionKind,
+    rest::{FOREGROUND, ORPHAN, Propagation},
+    status::ApiError,
+    strategy::Part,
+};
 
 /// An in-memory server. Events are kept in a list until a test delivers them.
 #[derive(Debug)]
@@ -81,7 +86,7 @@ impl InMemoryServer {
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn take_changes(&self) -> Vec<ServerEvent> {
+    pub(crate) fn drain_events(&self) -> Vec<ServerEvent> {
         self.changes.take()
     }
 

@@ -40,6 +40,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::{
     cancellation::{Cancellation, deadline_exceeded},
+    delete::{FOREGROUND, ORPHAN, Propagation},
     event_expiry::EventExpiry,
     list_body::ListBody,
 };

@@ -10,7 +10,7 @@ use std::{collections::HashSet, time::Duration};
 use serde_json::Value;
 
 use self::graph::{Action, ActionResult, Graph, ObjectOperation};
-pub(crate) use self::graph::{LiveReads, OwnerLookup, Propagation};
+pub(crate) use self::graph::{LiveReads, OwnerLookup};
 use super::{
     object::{Meta, Uid},
     objects::{Deletion, Objects, ServerEvent, WriteOutcome},
@@ -25,7 +25,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if is_collected(&object.object_ref.kind) => {
                 self.graph.observe(object.clone())

@@ -49,10 +49,10 @@ pub(crate) struct Namespaces {
 
 impl Namespaces {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if is_namespace(&object.object_ref.kind) => {
-                self.take_namespace(object)
+                self.observe_namespace(object)
             }
             ServerEvent::Deleted(object) if is_namespace(&object.object_ref.kind) => {
                 self.terminating.remove(&object.object_ref.name);
@@ -74,7 +74,7 @@ impl Namespaces {
                         objects.iter().map(|object| &*object.object_ref.name).collect();
                     self.terminating.retain(|name| existing.contains(&**name));
                     for object in objects {
-                        self.take_namespace(object);
+                        self.observe_namespace(object);
                     }
                 }
                 self.enqueue_all();
@@ -141,7 +141,7 @@ impl Namespaces {
         }
     }
 
-    fn take_namespace(&mut self, namespace: &Meta) {
+    fn observe_namespace(&mut self, namespace: &Meta) {
         self.ended.retain(|name| *name != namespace.object_ref.name);
         if namespace.is_being_deleted() {
             self.terminating.insert(namespace.object_ref.name.clone());

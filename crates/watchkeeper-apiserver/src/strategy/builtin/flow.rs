@@ -11,7 +11,7 @@ use crate::strategy::{
         Fill,
     },
     names,
-    table::{self, FieldCondition, Rule, RuleTable},
+    table::{self, FieldCondition, Rule, RuleTable, has_wildcard, only_wildcard},
 };
 
 const FLOW_CONTROL: StrategyRow = StrategyRow {
@@ -160,17 +160,6 @@ const NON_RESOURCE_RULE: RuleTable = &[
         &[Rule::RequiredAs("nonResourceURLs must contain at least one value"), Rule::Check(urls)],
     ),
 ];
-
-fn has_wildcard(list: &At<'_>) -> bool {
-    list.items().any(|item| item.text() == "*")
-}
-
-/// Checks that a wildcard is the only entry of a list.
-fn only_wildcard(list: &At<'_>, what: &str, errors: &mut Errors) {
-    if has_wildcard(list) && list.items().count() > 1 {
-        errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
-    }
-}
 
 fn verbs(verbs: &At<'_>, errors: &mut Errors) {
     if has_wildcard(verbs) {
