@@ -238,11 +238,11 @@ fn write_condition(
     let known =
         conditions.iter().position(|known| known.get("type").is_some_and(|kind| kind == "Terminating"));
     let old = known.and_then(|index| conditions.get(index)).cloned().unwrap_or_default();
-    let says = |member: &str, text: &str| old.get(member).is_some_and(|value| value == text);
-    if says("status", status) && says("reason", reason) && says("message", message) {
+    let is_equal = |member: &str, text: &str| old.get(member).is_some_and(|value| value == text);
+    if is_equal("status", status) && is_equal("reason", reason) && is_equal("message", message) {
         return None;
     }
-    let since = old.get("lastTransitionTime").filter(|_| says("status", status)).cloned();
+    let since = old.get("lastTransitionTime").filter(|_| is_equal("status", status)).cloned();
     let condition = json!({
         "type": "Terminating",
         "status": status,

@@ -68,7 +68,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             changed = stop.changed() => if changed.is_err() { return },
-            goes_on = feed.wait() => if !goes_on { return },
+            has_more = feed.wait() => if !has_more { return },
             () = due => {}
         }
     }

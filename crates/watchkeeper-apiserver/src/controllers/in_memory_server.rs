@@ -195,11 +195,11 @@ impl Objects for InMemoryServer {
     }
 
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta> {
-        let is_wanted = |meta: &Meta| {
+        let is_match = |meta: &Meta| {
             is_same_kind(&meta.object_ref.kind, kind)
                 && namespace.is_none_or(|name| *meta.object_ref.namespace == *name)
         };
-        self.all().into_iter().filter(is_wanted).collect()
+        self.all().into_iter().filter(is_match).collect()
     }
 
     fn count(&self, kind: &Arc<GroupVersionKind>) -> usize {

@@ -318,15 +318,15 @@ async fn the_driver_reacts_to_events_and_stops_on_shutdown() {
     let (server, calls) = (InMemoryServer::new(), Cell::default());
     with_driver(&server, &calls, async || {
         let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
-        let mut is_gone = false;
+        let mut is_deleted = false;
         server.put(&namespace("ns"), json!({}));
         server.put(&config_map("a"), json!({}));
         server.user_deletes(&namespace("ns"), Propagation::Background);
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
-            is_gone |= !exists(&server, &namespace("ns"));
+            is_deleted |= !exists(&server, &namespace("ns"));
         }
-        assert!(is_gone);
+        assert!(is_deleted);
         assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH, "no time passed");
     })
     .await;

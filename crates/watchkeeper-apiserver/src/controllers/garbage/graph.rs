@@ -262,9 +262,9 @@ impl Graph {
         }
     }
 
-    fn check_dependents(&mut self, owner: &Uid, is_wanted: impl Fn(&Meta) -> bool) {
+    fn check_dependents(&mut self, owner: &Uid, predicate: impl Fn(&Meta) -> bool) {
         for dependent in self.edges.all_dependents(owner) {
-            if self.nodes.get(&dependent).is_some_and(&is_wanted) {
+            if self.nodes.get(&dependent).is_some_and(&predicate) {
                 self.queue.add(GraphTask::Check(dependent));
             }
         }

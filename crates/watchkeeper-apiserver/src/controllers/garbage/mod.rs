@@ -81,9 +81,9 @@ fn execute(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
         ObjectOperation::RemoveFinalizer(finalizer) => &|metadata| remove_finalizer(metadata, finalizer),
     };
     let Some(mut object) = objects.read(&action.object_ref) else { return Ok(()) };
-    let is_judged = Meta::of(&action.object_ref.kind, &object)
+    let is_unchanged = Meta::of(&action.object_ref.kind, &object)
         .is_some_and(|meta| meta.uid == action.uid && meta.resource_version == action.resource_version);
-    if !is_judged {
+    if !is_unchanged {
         return Err(ApiError::new(409, "Conflict", "the object has changed since it was judged"));
     }
     if let Some(metadata) = object.get_mut("metadata") {

@@ -26,9 +26,9 @@ use crate::{kinds::GroupVersionKind, strategy::Part};
 const FINALIZER: &str = "kubernetes";
 /// The delay before the next pass over a namespace, per remaining object. Without the delay, a namespace whose objects are
 /// removed one by one would be scanned once for each object.
-const REST_PER_OBJECT: Duration = Duration::from_micros(100);
+const PASS_DELAY_PER_OBJECT: Duration = Duration::from_micros(100);
 /// The longest delay between passes.
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const MAX_PASS_DELAY: Duration = Duration::from_secs(1);
 
 /// The number of recently deleted namespaces that are remembered.
 const ENDED: usize = 256;
@@ -172,10 +172,10 @@ impl Namespaces {
         now: Duration,
         objects: &impl Objects,
     ) {
-        let rest = REST_PER_OBJECT
+        let delay = PASS_DELAY_PER_OBJECT
             .saturating_mul(remaining.count().try_into().unwrap_or(u32::MAX))
-            .min(LONGEST_REST);
-        self.resting_until.insert(name.clone(), now + rest);
+            .min(MAX_PASS_DELAY);
+        self.resting_until.insert(name.clone(), now + delay);
         let is_empty = remaining.count() == 0 && remaining.refusals.is_empty();
         let mut written = report(object_ref, namespace, remaining, objects);
         if is_empty && written != Some(WriteOutcome::Failed) {

@@ -118,15 +118,15 @@ fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Eval
         }
         _ => None,
     };
-    let Some((Some(mine), Some(theirs))) = identities else {
+    let Some((Some(left_identities), Some(right_identities))) = identities else {
         for item in right.iter() {
             items.push(item?);
         }
         return Ok(Value::list(items));
     };
     let indexes: BTreeMap<&str, usize> =
-        mine.iter().enumerate().map(|(index, identity)| (identity.as_str(), index)).collect();
-    for (identity, item) in theirs.iter().zip(right.iter()) {
+        left_identities.iter().enumerate().map(|(index, identity)| (identity.as_str(), index)).collect();
+    for (identity, item) in right_identities.iter().zip(right.iter()) {
         let item = item?;
         match indexes.get(identity.as_str()).and_then(|index| items.get_mut(*index)) {
             Some(slot) => *slot = item,
@@ -199,8 +199,10 @@ fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, Ev
         return Ok(false);
     }
     // Items of sets and maps have no order.
-    if let (List::Json { items: mine, kind, .. }, List::Json { items: theirs, .. }) = (a, b)
-        && let (Some(left), Some(right)) = (identities(mine, kind, meter)?, identities(theirs, kind, meter)?)
+    if let (List::Json { items: left_identities, kind, .. }, List::Json { items: right_identities, .. }) =
+        (a, b)
+        && let (Some(left), Some(right)) =
+            (identities(left_identities, kind, meter)?, identities(right_identities, kind, meter)?)
     {
         if matches!(kind, ListType::Set) {
             return Ok(left.into_iter().collect::<BTreeSet<_>>() == right.into_iter().collect());
