@@ -125,8 +125,8 @@ struct Prefix(Vec<u8>);
 
 impl io::Write for Prefix {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = MAX_VALUE_BYTES.saturating_sub(self.0.len());
-        let fitting = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+        let remaining = MAX_VALUE_BYTES.saturating_sub(self.0.len());
+        let fitting = bytes.get(..remaining.min(bytes.len())).unwrap_or_default();
         self.0.extend_from_slice(fitting);
         Ok(fitting.len())
     }

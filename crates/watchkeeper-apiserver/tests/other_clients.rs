@@ -23,9 +23,9 @@ async fn an_informer_of_client_go_lists_watches_and_writes() {
     .await;
     let (first, rest) = lines.split_first().expect("the program prints");
     assert!(first.starts_with("synced "), "{first}");
-    let story: Vec<&str> = rest.iter().map(String::as_str).filter(|line| line.contains("from-go")).collect();
+    let events: Vec<&str> = rest.iter().map(String::as_str).filter(|line| line.contains("from-go")).collect();
     assert_eq!(
-        story,
+        events,
         ["add from-go created", "update from-go updated", "update from-go patched", "delete from-go"]
     );
 }
@@ -38,7 +38,7 @@ async fn the_python_client_lists_watches_resumes_and_applies() {
         session
     })
     .await;
-    let story: Vec<&str> = lines.iter().map(String::as_str).skip(1).collect();
+    let events: Vec<&str> = lines.iter().map(String::as_str).skip(1).collect();
     let expected = [
         "added created",
         "modified patched",
@@ -48,7 +48,7 @@ async fn the_python_client_lists_watches_resumes_and_applies() {
         "deployment 1 RollingUpdate",
         "applied 3",
     ];
-    assert_eq!(story, expected);
+    assert_eq!(events, expected);
 }
 
 /// Returns an interpreter with the client installed, in a virtual environment for the tests.

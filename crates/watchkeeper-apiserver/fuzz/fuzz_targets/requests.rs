@@ -4,8 +4,8 @@
 //! line, the body. All are sent to one server in order, so that later requests find the results of earlier ones.
 #![no_main]
 
-#[path = "../../tests/api/answer.rs"]
-mod answer;
+#[path = "../../tests/api/response_check.rs"]
+mod response_check;
 
 use http::Request;
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     runtime.expect("a runtime").block_on(async {
         let server = ApiServer::builder().seed(1).control(true).build();
         for request in requests {
-            answer::check(&server, request).await;
+            response_check::check(&server, request).await;
         }
         server.shutdown().await;
     });

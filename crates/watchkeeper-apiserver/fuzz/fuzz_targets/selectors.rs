@@ -1,10 +1,10 @@
 //! The target `selectors` of `tests/fuzz`, driven by libFuzzer.
 #![no_main]
 
-#[path = "../../tests/api/answer.rs"]
-mod answer;
 #[path = "../../tests/fuzz/bits.rs"]
 mod bits;
+#[path = "../../tests/api/response_check.rs"]
+mod response_check;
 #[path = "../../tests/fuzz/targets.rs"]
 #[allow(dead_code)]
 mod targets;

@@ -15,7 +15,7 @@
 //! | [`walk`] | walks over objects along their type: compare, merge, remove |
 //! | [`managed`] | managers and their fields |
 //! | [`track`] | changes of managers with the object |
-//! | [`settled`] | the fast path for updates that change no manager |
+//! | [`fast_path`] | the fast path for updates that change no manager |
 //! | [`mask`] | fields that a subresource cannot change |
 //! | [`options`] | names of managers, and the options of a patch |
 //! | [`scale`] | managers of `spec.replicas` in the scale subresource |
@@ -25,6 +25,7 @@
 
 pub(crate) mod codec;
 mod conflict;
+mod fast_path;
 mod last_applied;
 pub(crate) mod managed;
 pub(crate) mod mask;
@@ -32,7 +33,6 @@ pub(crate) mod options;
 pub(crate) mod path;
 pub(crate) mod scale;
 pub(crate) mod set;
-mod settled;
 mod track;
 pub(crate) mod walk;
 
@@ -167,7 +167,7 @@ pub(crate) fn track_update(
     let mut comparisons = Comparisons::new(live, new, subject);
     let entries = if let Some(of_live) = of_live
         && let Ok(Some(changes)) = comparisons.at(&subject.api_version)
-        && let Some(entries) = settled::fast_update(of_live, &mut given, changes, subject, manager)
+        && let Some(entries) = fast_path::fast_update(of_live, &mut given, changes, subject, manager)
     {
         Some(entries)
     } else {

@@ -58,7 +58,7 @@ impl Attributes {
     pub(crate) fn with_verb(&self, change: impl FnOnce(&str) -> String) -> Self {
         let mut changed = self.clone();
         let verb = match &mut changed {
-            Self::Resource(asked) => &mut asked.verb,
+            Self::Resource(attributes) => &mut attributes.verb,
             Self::Path { verb, .. } => verb,
         };
         *verb = change(verb);
@@ -73,26 +73,29 @@ impl Attributes {
                 let message = format!("forbidden: User {:?} cannot {verb} path {path:?}{reason}", user.name);
                 ApiError::new(403, "Forbidden", message).with_details(Details::default())
             }
-            Self::Resource(asked) => {
-                let of_what = asked.qualified_resource();
-                let named =
-                    if asked.name.is_empty() { of_what } else { format!("{of_what} {:?}", asked.name) };
-                let scope = if asked.namespace.is_empty() {
+            Self::Resource(attributes) => {
+                let resource = attributes.qualified_resource();
+                let named = if attributes.name.is_empty() {
+                    resource
+                } else {
+                    format!("{resource} {:?}", attributes.name)
+                };
+                let scope = if attributes.namespace.is_empty() {
                     "at the cluster scope".to_owned()
                 } else {
-                    format!("in the namespace {:?}", asked.namespace)
+                    format!("in the namespace {:?}", attributes.namespace)
                 };
                 let message = format!(
                     "{named} is forbidden: User {:?} cannot {} resource {:?} in API group {:?} {scope}{reason}",
                     user.name,
-                    asked.verb,
-                    asked.in_rules(),
-                    asked.group,
+                    attributes.verb,
+                    attributes.in_rules(),
+                    attributes.group,
                 );
                 ApiError::new(403, "Forbidden", message).with_details(Details {
-                    name: Some(asked.name.clone()),
-                    group: Some(asked.group.clone()),
-                    kind: Some(asked.resource.clone()),
+                    name: Some(attributes.name.clone()),
+                    group: Some(attributes.group.clone()),
+                    kind: Some(attributes.resource.clone()),
                     ..Details::default()
                 })
             }

@@ -37,7 +37,7 @@ pub(super) fn check(policy: &RbacPolicy, user: &User, write: &ContentWrite<'_>) 
         return Ok(());
     }
     let may = |verb: &str, resource: &str, name: &str| {
-        let asked = ResourceAttributes {
+        let attributes = ResourceAttributes {
             verb: verb.into(),
             group: GROUP.into(),
             resource: resource.into(),
@@ -45,7 +45,7 @@ pub(super) fn check(policy: &RbacPolicy, user: &User, write: &ContentWrite<'_>) 
             name: name.into(),
             ..ResourceAttributes::default()
         };
-        policy.decide(user, &Attributes::Resource(asked)).is_allowed
+        policy.decide(user, &Attributes::Resource(attributes)).is_allowed
     };
     let is_binding = kind.ends_with("Binding");
     let granted: Vec<PolicyRule> = if is_binding {

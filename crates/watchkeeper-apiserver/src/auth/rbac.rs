@@ -99,15 +99,15 @@ impl RbacPolicy {
     }
 
     /// Decides whether a rule bound to `user` allows the request. Rules only grant: the first match decides.
-    pub(crate) fn decide(&self, user: &User, asked: &Attributes) -> Decision {
-        let namespace = match asked {
-            Attributes::Resource(asked) => asked.namespace.as_str(),
+    pub(crate) fn decide(&self, user: &User, attributes: &Attributes) -> Decision {
+        let namespace = match attributes {
+            Attributes::Resource(attributes) => attributes.namespace.as_str(),
             Attributes::Path { .. } => "",
         };
         let mut missing = Vec::new();
         for (binding, subject) in self.bindings_of(user, namespace) {
             match &binding.rules {
-                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     return Decision::allowed(format!(
                         "RBAC: allowed by {} to {subject}",
                         binding.description
@@ -214,7 +214,7 @@ mod tests {
     use crate::auth::attributes::ResourceAttributes;
     use serde_json::json;
 
-    fn asked(verb: &str, resource: &str, namespace: &str) -> Attributes {
+    fn attributes(verb: &str, resource: &str, namespace: &str) -> Attributes {
         Attributes::Resource(ResourceAttributes {
             verb: verb.into(),
             resource: resource.into(),
@@ -259,14 +259,17 @@ mod tests {
     #[test]
     fn a_role_binding_grants_only_in_its_namespace() {
         let ann = user("ann", &[]);
-        let allowed = policy().decide(&ann, &asked("list", "pods", "a"));
+        let allowed = policy().decide(&ann, &attributes("list", "pods", "a"));
         assert!(allowed.is_allowed);
         assert_eq!(
             allowed.reason,
             "RBAC: allowed by RoleBinding \"ann/a\" of ClusterRole \"pod-reader\" to User \"ann\""
         );
         for elsewhere in ["b", ""] {
-            assert!(!policy().decide(&ann, &asked("list", "pods", elsewhere)).is_allowed, "{elsewhere:?}");
+            assert!(
+                !policy().decide(&ann, &attributes("list", "pods", elsewhere)).is_allowed,
+                "{elsewhere:?}"
+            );
         }
     }
 
@@ -274,30 +277,30 @@ mod tests {
     fn a_cluster_role_binding_of_an_aggregated_role_grants_in_every_namespace() {
         for namespace in ["a", "b", ""] {
             assert!(
-                policy().decide(&user("x", &["ops"]), &asked("get", "pods", namespace)).is_allowed,
+                policy().decide(&user("x", &["ops"]), &attributes("get", "pods", namespace)).is_allowed,
                 "{namespace:?}"
             );
         }
-        assert!(!policy().decide(&user("x", &["ops"]), &asked("get", "secrets", "a")).is_allowed);
+        assert!(!policy().decide(&user("x", &["ops"]), &attributes("get", "secrets", "a")).is_allowed);
     }
 
     #[test]
     fn a_service_account_subject_without_namespace_is_in_the_namespace_of_the_binding() {
         assert!(
             policy()
-                .decide(&user("system:serviceaccount:a:robot", &[]), &asked("get", "secrets", "a"))
+                .decide(&user("system:serviceaccount:a:robot", &[]), &attributes("get", "secrets", "a"))
                 .is_allowed
         );
         assert!(
             !policy()
-                .decide(&user("system:serviceaccount:b:robot", &[]), &asked("get", "secrets", "a"))
+                .decide(&user("system:serviceaccount:b:robot", &[]), &attributes("get", "secrets", "a"))
                 .is_allowed
         );
     }
 
     #[test]
     fn a_forbidden_message_names_a_missing_role() {
-        let denied = policy().decide(&user("bob", &[]), &asked("get", "pods", ""));
+        let denied = policy().decide(&user("bob", &[]), &attributes("get", "pods", ""));
         assert!(!denied.is_allowed);
         assert_eq!(denied.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found");
         assert_eq!(policy().rules_of(&user("bob", &[]), "a").1.len(), 1);
@@ -315,6 +318,6 @@ mod tests {
             ],
             ..RbacObjects::default()
         });
-        assert!(!policy.decide(&user("ann", &[]), &asked("get", "pods", "")).is_allowed);
+        assert!(!policy.decide(&user("ann", &[]), &attributes("get", "pods", "")).is_allowed);
     }
 }

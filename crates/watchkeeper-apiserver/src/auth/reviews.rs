@@ -97,8 +97,8 @@ impl Reviewer<'_> {
         if token.is_empty() {
             return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
         }
-        let asked = texts(&review["spec"]["audiences"]);
-        let audiences = if asked.is_empty() { vec![API_AUDIENCE.to_owned()] } else { asked };
+        let requested = texts(&review["spec"]["audiences"]);
+        let audiences = if requested.is_empty() { vec![API_AUDIENCE.to_owned()] } else { requested };
         review["status"] = match self.authenticator.token(token, &audiences) {
             Ok(Some((user, audiences))) => {
                 json!({ "authenticated": true, "user": user.to_value(), "audiences": audiences })
@@ -137,19 +137,19 @@ fn texts(list: &Value) -> Vec<String> {
 
 fn attributes(spec: &Value) -> Attributes {
     let text = |of: &Value, member: &str| of[member].as_str().unwrap_or_default().to_owned();
-    let asked = &spec["resourceAttributes"];
-    if asked.is_object() {
+    let requested = &spec["resourceAttributes"];
+    if requested.is_object() {
         return Attributes::Resource(ResourceAttributes {
-            verb: text(asked, "verb"),
-            group: text(asked, "group"),
-            resource: text(asked, "resource"),
-            subresource: text(asked, "subresource"),
-            namespace: text(asked, "namespace"),
-            name: text(asked, "name"),
+            verb: text(requested, "verb"),
+            group: text(requested, "group"),
+            resource: text(requested, "resource"),
+            subresource: text(requested, "subresource"),
+            namespace: text(requested, "namespace"),
+            name: text(requested, "name"),
         });
     }
-    let asked = &spec["nonResourceAttributes"];
-    Attributes::Path { verb: text(asked, "verb"), path: text(asked, "path") }
+    let requested = &spec["nonResourceAttributes"];
+    Attributes::Path { verb: text(requested, "verb"), path: text(requested, "path") }
 }
 
 fn wrong_with(review: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
@@ -190,9 +190,13 @@ fn wrong_with(review: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
         Scope::Own | Scope::Any | Scope::Namespace(_) => {}
     }
     if let Scope::Namespace(namespace) = scope {
-        let asked = &spec["resourceAttributes"]["namespace"];
-        if resource && asked.as_str().unwrap_or_default() != *namespace {
-            wrong.push(invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"));
+        let requested = &spec["resourceAttributes"]["namespace"];
+        if resource && requested.as_str().unwrap_or_default() != *namespace {
+            wrong.push(invalid(
+                "spec.resourceAttributes.namespace",
+                requested,
+                "must match metadata.namespace",
+            ));
         }
         if path {
             let at = "spec.nonResourceAttributes";

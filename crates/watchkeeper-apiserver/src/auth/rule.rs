@@ -67,21 +67,21 @@ impl PolicyRule {
     }
 
     /// Returns whether the rule allows a request.
-    pub(crate) fn allows(&self, asked: &Attributes) -> bool {
-        match asked {
+    pub(crate) fn allows(&self, attributes: &Attributes) -> bool {
+        match attributes {
             Attributes::Path { verb, path } => {
                 has(&self.verbs, verb)
                     && self.non_resource_urls.iter().any(|allowed| covers_path(allowed, path))
             }
-            Attributes::Resource(asked) => self.allows_resource(asked),
+            Attributes::Resource(attributes) => self.allows_resource(attributes),
         }
     }
 
-    fn allows_resource(&self, asked: &ResourceAttributes) -> bool {
-        has(&self.verbs, &asked.verb)
-            && has(&self.api_groups, &asked.group)
-            && self.resources.iter().any(|allowed| covers_resource(allowed, &asked.in_rules()))
-            && (self.resource_names.is_empty() || self.resource_names.contains(&asked.name))
+    fn allows_resource(&self, attributes: &ResourceAttributes) -> bool {
+        has(&self.verbs, &attributes.verb)
+            && has(&self.api_groups, &attributes.group)
+            && self.resources.iter().any(|allowed| covers_resource(allowed, &attributes.in_rules()))
+            && (self.resource_names.is_empty() || self.resource_names.contains(&attributes.name))
     }
 
     /// Returns the number of distinct requests that the rule lists.
@@ -96,8 +96,8 @@ impl PolicyRule {
     /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of more
     /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can expand to billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
-        let holders: Vec<HeldRule<'_>> = rules.iter().map(HeldRule::new).collect();
-        if holders.iter().any(|holder| holder.covers_all_of(self)) {
+        let held_rules: Vec<HeldRule<'_>> = rules.iter().map(HeldRule::new).collect();
+        if held_rules.iter().any(|held_rule| held_rule.covers_all_of(self)) {
             return true;
         }
         if self.size() > MAX_SIZE {
@@ -109,18 +109,20 @@ impl PolicyRule {
             self.resource_names.iter().map(|name| Some(name.as_str())).collect()
         };
         self.verbs.iter().all(|verb| {
-            let holders: Vec<&HeldRule<'_>> =
-                holders.iter().filter(|holder| holder.verbs.has(verb)).collect();
-            let are_paths_covered =
-                self.non_resource_urls.iter().all(|path| holders.iter().any(|holder| holder.has_path(path)));
+            let held_rules: Vec<&HeldRule<'_>> =
+                held_rules.iter().filter(|held_rule| held_rule.verbs.has(verb)).collect();
+            let are_paths_covered = self
+                .non_resource_urls
+                .iter()
+                .all(|path| held_rules.iter().any(|held_rule| held_rule.has_path(path)));
             are_paths_covered
                 && self.api_groups.iter().all(|group| {
                     self.resources.iter().all(|resource| {
                         names.iter().all(|name| {
-                            holders.iter().any(|holder| {
-                                holder.groups.has(group)
-                                    && holder.has_resource(resource)
-                                    && holder.has_name(*name)
+                            held_rules.iter().any(|held_rule| {
+                                held_rule.groups.has(group)
+                                    && held_rule.has_resource(resource)
+                                    && held_rule.has_name(*name)
                             })
                         })
                     })
@@ -203,15 +205,16 @@ fn has(allowed: &[String], word: &str) -> bool {
 
 /// Returns whether an entry of a rule covers a resource such as `pods` or `pods/status`. The entry `*/status` covers that
 /// subresource of every resource.
-fn covers_resource(allowed: &str, asked: &str) -> bool {
+fn covers_resource(allowed: &str, attributes: &str) -> bool {
     allowed == "*"
-        || allowed == asked
-        || asked.split_once('/').is_some_and(|(_, below)| allowed.strip_prefix("*/") == Some(below))
+        || allowed == attributes
+        || attributes.split_once('/').is_some_and(|(_, below)| allowed.strip_prefix("*/") == Some(below))
 }
 
 /// Returns whether an entry of a rule covers a path. An entry is a path, or a prefix followed by `*`.
-fn covers_path(allowed: &str, asked: &str) -> bool {
-    allowed == asked || allowed.strip_suffix('*').is_some_and(|beginning| asked.starts_with(beginning))
+fn covers_path(allowed: &str, attributes: &str) -> bool {
+    allowed == attributes
+        || allowed.strip_suffix('*').is_some_and(|beginning| attributes.starts_with(beginning))
 }
 
 #[cfg(test)]
@@ -251,8 +254,8 @@ mod tests {
             (&named, resource("delete", "any", "secrets", "b"), false),
             (&named, resource("list", "any", "secrets", ""), false),
         ];
-        for (of, asked, expected) in cases {
-            assert_eq!(rule(of).allows(&asked), expected, "{of} {asked:?}");
+        for (of, attributes, expected) in cases {
+            assert_eq!(rule(of).allows(&attributes), expected, "{of} {attributes:?}");
         }
     }
 
@@ -262,8 +265,8 @@ mod tests {
         for (path, expected) in
             [("/healthz", true), ("/healthz/x", false), ("/apis/apps", true), ("/apis", false)]
         {
-            let asked = Attributes::Path { verb: "get".into(), path: path.into() };
-            assert_eq!(rule(&paths).allows(&asked), expected, "{path}");
+            let attributes = Attributes::Path { verb: "get".into(), path: path.into() };
+            assert_eq!(rule(&paths).allows(&attributes), expected, "{path}");
         }
     }
 

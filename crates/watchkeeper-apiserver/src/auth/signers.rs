@@ -36,14 +36,14 @@ pub(super) fn check(policy: &RbacPolicy, user: &User, write: &ContentWrite<'_>) 
     }
     let domain = signer.split('/').next().unwrap_or_default();
     let may = |name: String| {
-        let asked = ResourceAttributes {
+        let attributes = ResourceAttributes {
             verb: verb.into(),
             group: GROUP.into(),
             resource: "signers".into(),
             name,
             ..ResourceAttributes::default()
         };
-        policy.decide(user, &Attributes::Resource(asked)).is_allowed
+        policy.decide(user, &Attributes::Resource(attributes)).is_allowed
     };
     if may(signer.clone()) || may(format!("{domain}/*")) {
         return Ok(());

@@ -47,8 +47,8 @@ impl Authorization {
         // Read before the objects: a change in between makes the next request recreate the policy.
         let versions = TABLES.map(|table| *store.log(table).subscribe().borrow());
         let mut newest = self.newest.lock();
-        if let Some((made_from, policy)) = &*newest
-            && *made_from == versions
+        if let Some((cached_versions, policy)) = &*newest
+            && *cached_versions == versions
         {
             return Authorizer::Rbac(Arc::clone(policy));
         }

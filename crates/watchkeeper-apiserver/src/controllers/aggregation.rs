@@ -37,7 +37,7 @@ pub(crate) struct Aggregator {
 
 impl Aggregator {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         let is_relevant = match change {
             ServerEvent::Observed(object) | ServerEvent::Deleted(object) => {
                 object.object_ref.is_of(GROUP, KIND)

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    garbage::{Propagation, remove_finalizer},
+    garbage::remove_finalizer,
     object::{Meta, ObjectRef},
     objects::{Deletion, ListableKind, Objects, ServerEvent, WriteOutcome},
     queue::Queue,
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     crd::{CLEANUP_FINALIZER, is_established},
     kinds::GroupVersionKind,
+    rest::Propagation,
     strategy::Part,
 };
 
@@ -44,10 +45,10 @@ pub(crate) struct Definitions {
 
 impl Definitions {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if object.object_ref.is_of(GROUP, KIND) => {
-                self.take_definition(object)
+                self.observe_definition(object)
             }
             ServerEvent::Deleted(object) if object.object_ref.is_of(GROUP, KIND) => {
                 self.ending.remove(&object.object_ref.name);
@@ -57,7 +58,7 @@ impl Definitions {
                 let existing: HashSet<&str> = objects.iter().map(|object| &*object.object_ref.name).collect();
                 self.ending.retain(|name, _| existing.contains(&**name));
                 for object in objects {
-                    self.take_definition(object);
+                    self.observe_definition(object);
                 }
             }
             ServerEvent::Relisted(kind, _) => self.enqueue_definition_of(kind),
@@ -94,7 +95,7 @@ impl Definitions {
         self.queue.next_due()
     }
 
-    fn take_definition(&mut self, definition: &Meta) {
+    fn observe_definition(&mut self, definition: &Meta) {
         if is_terminating(definition) {
             let name = &definition.object_ref.name;
             if !self.ending.contains_key(name) {
@@ -237,11 +238,11 @@ fn write_condition(
     let known =
         conditions.iter().position(|known| known.get("type").is_some_and(|kind| kind == "Terminating"));
     let old = known.and_then(|index| conditions.get(index)).cloned().unwrap_or_default();
-    let says = |member: &str, text: &str| old.get(member).is_some_and(|value| value == text);
-    if says("status", status) && says("reason", reason) && says("message", message) {
+    let is_equal = |member: &str, text: &str| old.get(member).is_some_and(|value| value == text);
+    if is_equal("status", status) && is_equal("reason", reason) && is_equal("message", message) {
         return None;
     }
-    let since = old.get("lastTransitionTime").filter(|_| says("status", status)).cloned();
+    let since = old.get("lastTransitionTime").filter(|_| is_equal("status", status)).cloned();
     let condition = json!({
         "type": "Terminating",
         "status": status,

@@ -18,10 +18,10 @@ const STEPS_IN_A_ROW: usize = 8;
 
 /// A source of changes to the server's objects, in order.
 pub(crate) trait Feed {
-    /// Waits until changes may be available to [take](Feed::take). Returns false if no more changes can occur.
+    /// Waits until changes may be available to [drained](Feed::drain_into). Returns false if no more changes can occur.
     async fn wait(&mut self) -> bool;
     /// Appends the changes since the last call to `changes`, in order.
-    fn take(&mut self, changes: &mut Vec<ServerEvent>);
+    fn drain_into(&mut self, changes: &mut Vec<ServerEvent>);
 }
 
 /// Runs `step` without delaying requests: on a multi-threaded runtime, the other tasks of this thread move to another thread
@@ -47,8 +47,8 @@ pub(crate) async fn run(
     let mut changes = Vec::new();
     let mut steps = 0;
     while !*stop.borrow() {
-        feed.take(&mut changes);
-        changes.drain(..).for_each(|change| controllers.take(&change));
+        feed.drain_into(&mut changes);
+        changes.drain(..).for_each(|change| controllers.handle(&change));
         let now = clock.now().saturating_sub(start);
         let is_due = controllers.next_due() == Some(Duration::ZERO);
         if yield_to_others(is_due, || controllers.step(now, objects)) {
@@ -68,7 +68,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             changed = stop.changed() => if changed.is_err() { return },
-            goes_on = feed.wait() => if !goes_on { return },
+            has_more = feed.wait() => if !has_more { return },
             () = due => {}
         }
     }

@@ -146,7 +146,7 @@ impl Feed for StoreFeed {
         }
     }
 
-    fn take(&mut self, changes: &mut Vec<ServerEvent>) {
+    fn drain_into(&mut self, changes: &mut Vec<ServerEvent>) {
         let trusted = Arc::clone(&self.trusted.borrow());
         if trusted != self.delivered_trusted {
             self.delivered_trusted = Arc::clone(&trusted);

@@ -11,11 +11,16 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    garbage::{LiveReads, OwnerLookup, Propagation, remove_finalizer},
-    object::{FOREGROUND, Meta, ORPHAN, ObjectRef, Owner, is_same_kind},
+    garbage::{LiveReads, OwnerLookup, remove_finalizer},
+    object::{Meta, ObjectRef, Owner, is_same_kind},
     objects::{Deletion, ListableKind, Objects, ServerEvent},
 };
-use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
+use crate::{
+    kinds::GroupVersionKind,
+    rest::{FOREGROUND, ORPHAN, Propagation},
+    status::ApiError,
+    strategy::Part,
+};
 
 /// An in-memory server. Events are kept in a list until a test delivers them.
 #[derive(Debug)]
@@ -81,7 +86,7 @@ impl InMemoryServer {
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn take_changes(&self) -> Vec<ServerEvent> {
+    pub(crate) fn drain_events(&self) -> Vec<ServerEvent> {
         self.changes.take()
     }
 
@@ -190,11 +195,11 @@ impl Objects for InMemoryServer {
     }
 
     fn list(&self, kind: &Arc<GroupVersionKind>, namespace: Option<&str>) -> Vec<Meta> {
-        let is_wanted = |meta: &Meta| {
+        let is_match = |meta: &Meta| {
             is_same_kind(&meta.object_ref.kind, kind)
                 && namespace.is_none_or(|name| *meta.object_ref.namespace == *name)
         };
-        self.all().into_iter().filter(is_wanted).collect()
+        self.all().into_iter().filter(is_match).collect()
     }
 
     fn count(&self, kind: &Arc<GroupVersionKind>) -> usize {

@@ -80,18 +80,18 @@ impl Controllers {
     }
 
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         if let Some(collector) = &mut self.collector {
-            collector.take(change);
+            collector.handle(change);
         }
         if let Some(namespaces) = &mut self.namespaces {
-            namespaces.take(change);
+            namespaces.handle(change);
         }
         if let Some(aggregator) = &mut self.aggregator {
-            aggregator.take(change);
+            aggregator.handle(change);
         }
-        self.definitions.take(change);
-        self.provisioner.take(change);
+        self.definitions.handle(change);
+        self.provisioner.handle(change);
     }
 
     /// Runs one step of every controller that has work. Returns false if none has.

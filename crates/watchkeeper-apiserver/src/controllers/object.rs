@@ -5,15 +5,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{kinds::GroupVersionKind, storage::Object};
+use crate::{
+    kinds::GroupVersionKind,
+    rest::{FOREGROUND, ORPHAN},
+    storage::Object,
+};
 
 /// The uid of an object. An object that is created again under the same name has another uid.
 pub(crate) type Uid = Arc<str>;
-
-/// The finalizer that keeps an owner until its blocking dependents are deleted.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer that keeps an owner until no dependent refers to it.
-pub(crate) const ORPHAN: &str = "orphan";
 
 /// The location of an object. The namespace is empty for cluster-scoped kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::SystemTime};
 use serde_json::Value;
 
 use super::{
-    garbage::{LiveReads, Propagation},
+    garbage::LiveReads,
     object::{Meta, ObjectRef, Uid},
 };
-use crate::{kinds::GroupVersionKind, status::ApiError, strategy::Part};
+use crate::{kinds::GroupVersionKind, rest::Propagation, status::ApiError, strategy::Part};
 
 /// A kind whose objects can be listed and deleted, in its storage version.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -54,7 +54,7 @@ impl Provisioner {
     }
 
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if object.object_ref.is_of("", "Namespace") => {
                 if !object.is_being_deleted() {

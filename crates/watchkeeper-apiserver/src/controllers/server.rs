@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::{
-    garbage::{LiveReads, OwnerLookup, Propagation},
+    garbage::{LiveReads, OwnerLookup},
     object::{Meta, ObjectRef, Owner},
     objects::{Deletion, ListableKind, Objects},
 };
 use crate::{
     kinds::{GroupVersionKind, Kind, Kinds},
-    rest::{Request, Rest, key_of, options::Parameters, stored, table_of},
+    rest::{Propagation, Request, Rest, key_of, options::Parameters, stored, table_of},
     status::ApiError,
     storage::{Object, Query},
     strategy::Part,

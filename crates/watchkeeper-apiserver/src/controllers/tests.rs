@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use super::{
     ControllerOptions, Controllers,
     driver::{self, Feed},
-    garbage::{LiveReads, Propagation},
+    garbage::LiveReads,
     in_memory_server::{InMemoryServer, config_map, reference},
     object::ObjectRef,
     objects::{Objects, ServerEvent},
 };
-use crate::{Clock, TokioClock};
+use crate::{Clock, TokioClock, rest::Propagation};
 
 fn all_controllers() -> Controllers {
     Controllers::new(ControllerOptions { has_cluster_controllers: true })
@@ -27,7 +27,7 @@ fn settle(controllers: &mut Controllers, server: &InMemoryServer) {
     const PATIENCE: Duration = Duration::from_mins(5);
     let mut now = Duration::ZERO;
     for _ in 0..20_000 {
-        server.take_changes().iter().for_each(|change| controllers.take(change));
+        server.drain_events().iter().for_each(|change| controllers.handle(change));
         if !controllers.step(now, server) {
             match controllers.next_due() {
                 Some(due) if due < PATIENCE => {
@@ -84,8 +84,8 @@ fn a_deleted_default_service_account_is_recreated() {
     assert_ne!(server.object(&account).unwrap().uid, first);
 
     server.user_deletes(&account, Propagation::Background);
-    server.take_changes();
-    controllers.take(&ServerEvent::Relisted(account.kind.clone(), server.list(&account.kind, None)));
+    server.drain_events();
+    controllers.handle(&ServerEvent::Relisted(account.kind.clone(), server.list(&account.kind, None)));
     settle(&mut controllers, &server);
     assert!(exists(&server, &account), "also when its deletion event was missed");
 }
@@ -93,7 +93,7 @@ fn a_deleted_default_service_account_is_recreated() {
 #[test]
 fn the_root_certificate_is_published_to_every_namespace_and_edits_are_reverted() {
     let (mut controllers, server) = (all_controllers(), InMemoryServer::new());
-    controllers.take(&ServerEvent::CertificateAuthority("certificate".into()));
+    controllers.handle(&ServerEvent::CertificateAuthority("certificate".into()));
     let object_ref = ObjectRef::new("", "v1", "ConfigMap", "kube-system", "kube-root-ca.crt");
     settle(&mut controllers, &server);
     server.user_edits(&object_ref, |object| object["data"] = json!({"ca.crt": "forged"}));
@@ -105,7 +105,7 @@ fn the_root_certificate_is_published_to_every_namespace_and_edits_are_reverted()
 fn without_cluster_controllers_system_namespaces_exist_and_deletions_do_not_finish() {
     let options = ControllerOptions { has_cluster_controllers: false };
     let (mut controllers, server) = (Controllers::new(options), InMemoryServer::new());
-    controllers.take(&ServerEvent::CertificateAuthority("certificate".into()));
+    controllers.handle(&ServerEvent::CertificateAuthority("certificate".into()));
     settle(&mut controllers, &server);
     assert_eq!(server.all().len(), 4, "four namespaces and nothing in them");
     server.put(&namespace("ns"), json!({}));
@@ -209,7 +209,7 @@ fn a_rejected_deletion_is_reported_and_retried() {
     server.refused.set(Some("refused"));
     server.user_deletes(&namespace("ns"), Propagation::Background);
     for _ in 0..100 {
-        server.take_changes().iter().for_each(|change| controllers.take(change));
+        server.drain_events().iter().for_each(|change| controllers.handle(change));
         controllers.step(Duration::ZERO, &server);
     }
     let object = server.read(&namespace("ns")).unwrap();
@@ -295,9 +295,9 @@ impl Feed for InMemoryFeed<'_> {
         true
     }
 
-    fn take(&mut self, changes: &mut Vec<ServerEvent>) {
+    fn drain_into(&mut self, changes: &mut Vec<ServerEvent>) {
         self.calls.set(self.calls.get() + 1);
-        changes.extend(self.server.take_changes());
+        changes.extend(self.server.drain_events());
     }
 }
 
@@ -318,15 +318,15 @@ async fn the_driver_reacts_to_events_and_stops_on_shutdown() {
     let (server, calls) = (InMemoryServer::new(), Cell::default());
     with_driver(&server, &calls, async || {
         let clock = TokioClock::starting_at(SystemTime::UNIX_EPOCH);
-        let mut is_gone = false;
+        let mut is_deleted = false;
         server.put(&namespace("ns"), json!({}));
         server.put(&config_map("a"), json!({}));
         server.user_deletes(&namespace("ns"), Propagation::Background);
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
-            is_gone |= !exists(&server, &namespace("ns"));
+            is_deleted |= !exists(&server, &namespace("ns"));
         }
-        assert!(is_gone);
+        assert!(is_deleted);
         assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH, "no time passed");
     })
     .await;

@@ -208,7 +208,7 @@ fn described(of: &At<'_>, schema: &At<'_>, has_status: bool, errors: &mut Errors
     let schema = schema.at("openAPIV3Schema");
     if schema.is_set() {
         schema_check::check(&schema, has_status, errors);
-        if !Patterns::fit(schema.value) {
+        if !Patterns::are_within_limit(schema.value) {
             errors.push(schema.forbidden("the patterns of the schema take too much memory"));
         }
     }
@@ -334,24 +334,24 @@ fn conversion(spec: &At<'_>, errors: &mut Errors) {
     let webhook = conversion.at("webhook");
     let config = webhook.at("clientConfig");
     // Named as in the internal form of the real server.
-    let (shown_config, shown_versions) =
+    let (config_path, versions_path) =
         (conversion.at("webhookClientConfig"), conversion.at("conversionReviewVersions"));
     let versions = webhook.at("conversionReviewVersions");
     if strategy.text() == "Webhook" {
         if !config.is_set() {
-            errors.push(shown_config.missing("required when strategy is set to Webhook"));
+            errors.push(config_path.missing("required when strategy is set to Webhook"));
         } else if config.at("url").is_set() == config.at("service").is_set() {
-            errors.push(shown_config.missing("exactly one of url or service is required"));
+            errors.push(config_path.missing("exactly one of url or service is required"));
         }
         if versions.is_empty() {
-            errors.push(shown_versions.missing(""));
+            errors.push(versions_path.missing(""));
         }
     } else if strategy.text() == "None" {
         if config.is_set() {
-            errors.push(shown_config.forbidden("should not be set when strategy is not set to Webhook"));
+            errors.push(config_path.forbidden("should not be set when strategy is not set to Webhook"));
         }
         if !versions.is_empty() {
-            errors.push(shown_versions.forbidden("should not be set when strategy is not set to Webhook"));
+            errors.push(versions_path.forbidden("should not be set when strategy is not set to Webhook"));
         }
     }
 }

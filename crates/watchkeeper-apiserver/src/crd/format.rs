@@ -135,9 +135,9 @@ fn is_uuid(text: &str, version: Option<char>, variants: &str) -> bool {
         .map(|character| character.to_ascii_lowercase())
         .collect();
     let is_hex = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let dashes_fit = text.char_indices().filter(|(_, character)| *character == '-').count() <= 4;
+    let has_valid_dashes = text.char_indices().filter(|(_, character)| *character == '-').count() <= 4;
     is_hex
-        && dashes_fit
+        && has_valid_dashes
         && version.is_none_or(|version| digits.chars().nth(12) == Some(version))
         && digits.chars().nth(16).is_some_and(|variant| variants.contains(variant))
 }
@@ -157,11 +157,11 @@ fn is_uri(text: &str) -> bool {
 
 fn is_email(text: &str) -> bool {
     text.rsplit_once('@').is_some_and(|(local, domain)| {
-        let local_fits = !local.is_empty()
+        let has_valid_local_part = !local.is_empty()
             && !local.contains(|character: char| {
                 character.is_whitespace() || "()<>[],;:\\\"@".contains(character)
             });
-        local_fits
+        has_valid_local_part
             && !domain.is_empty()
             && !domain.contains(char::is_whitespace)
             && !domain.starts_with('.')
@@ -209,9 +209,9 @@ fn is_mac(text: &str) -> bool {
     let parts: Vec<&str> =
         if text.contains('.') { text.split('.').collect() } else { text.split([':', '-']).collect() };
     let width = if text.contains('.') { 4 } else { 2 };
-    let count_fits =
+    let has_valid_count =
         if width == 4 { matches!(parts.len(), 3 | 4 | 10) } else { matches!(parts.len(), 6 | 8 | 20) };
-    count_fits
+    has_valid_count
         && parts.iter().all(|part| part.len() == width && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 

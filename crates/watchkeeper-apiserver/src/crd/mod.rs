@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use self::cel::{
-    Environment as CelEnvironment, OutputType as CelOutputType, RequiredType as CelOutput,
+    Environment as CelEnvironment, OutputType as CelOutputType, RequiredType as CelRequiredType,
     is_reserved as is_reserved_in_cel,
 };
 pub(crate) use self::definition::{defaults, stored_versions, validate as validate_definition};

@@ -166,7 +166,7 @@ impl Patterns {
     }
 
     /// Returns whether all patterns of a schema can be compiled within the memory limit of one schema.
-    pub(crate) fn fit(schema: &Value) -> bool {
+    pub(crate) fn are_within_limit(schema: &Value) -> bool {
         fn visit(schema: &Value, patterns: &mut Patterns) {
             match schema {
                 Value::Object(members) => {
@@ -250,8 +250,8 @@ mod tests {
                 (0..500).map(|number| json!({"pattern": format!("^\\pL{{20}}{}", number % distinct)}));
             json!({"anyOf": patterns.collect::<Vec<_>>()})
         };
-        assert!(Patterns::fit(&schema(1)));
-        assert!(!Patterns::fit(&schema(500)));
+        assert!(Patterns::are_within_limit(&schema(1)));
+        assert!(!Patterns::are_within_limit(&schema(500)));
     }
 
     #[test]

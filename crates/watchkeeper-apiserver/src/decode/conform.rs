@@ -168,7 +168,7 @@ impl Walk {
     /// reads these values with a separate decoder.
     fn schema_or(&mut self, value: &mut Value, ty: &TypeRef) -> Result<(), String> {
         let Some(type_suffix) = ty.name().and_then(|name| name.strip_prefix(SCHEMA)) else { return Ok(()) };
-        let is_fitting = match type_suffix {
+        let is_valid = match type_suffix {
             "OrBool" if !value.is_boolean() && !value.is_object() => {
                 return Err("boolean or JSON schema expected".to_owned());
             }
@@ -177,7 +177,7 @@ impl Walk {
             "OrStringArray" => value.is_object(),
             _ => true,
         };
-        if !is_fitting {
+        if !is_valid {
             *value = Value::Null;
             return Ok(());
         }

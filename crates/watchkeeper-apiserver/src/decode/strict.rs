@@ -98,9 +98,9 @@ fn in_order(body: &[u8], unknown: &[String]) -> Vec<String> {
     _ = Step(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
     let Walk { mut problems, reported, .. } = walk;
     // Paths that are too long for a comparison come last.
-    let room = MAX_PROBLEMS - problems.len();
+    let remaining = MAX_PROBLEMS - problems.len();
     let others = unknown.iter().map(|path| unknown_field(path)).filter(|problem| !reported.contains(problem));
-    problems.extend(others.take(room));
+    problems.extend(others.take(remaining));
     problems
 }
 

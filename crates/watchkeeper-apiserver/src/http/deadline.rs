@@ -18,11 +18,13 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// 400 if the parameter is not a duration.
 pub(super) fn timeout_of(parameter: Option<&str>) -> Result<Duration, ApiError> {
     let Some(text) = parameter.filter(|text| !text.is_empty()) else { return Ok(REQUEST_TIMEOUT) };
-    let asked = parse_duration(text).map_err(|why| {
+    let requested = parse_duration(text).map_err(|why| {
         ApiError::bad_request(format!("invalid timeout specified in the request URL - time: {why}"))
     })?;
     // Zero and negative durations mean that the client sets no timeout.
-    Ok(asked.filter(|asked| !asked.is_zero()).map_or(REQUEST_TIMEOUT, |asked| asked.min(REQUEST_TIMEOUT)))
+    Ok(requested
+        .filter(|requested| !requested.is_zero())
+        .map_or(REQUEST_TIMEOUT, |requested| requested.min(REQUEST_TIMEOUT)))
 }
 
 /// Runs `work` for at most `timeout`. Returns `None`, and drops the work, if it takes longer. Work that never waits costs

@@ -22,11 +22,11 @@ use crate::{
 /// A cache of documents for one generation of the served kinds.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
-    made: Mutex<Made>,
+    cache: Mutex<CachedDocuments>,
 }
 
 #[derive(Debug, Default)]
-struct Made {
+struct CachedDocuments {
     generation: u64,
     by_name: HashMap<String, Arc<CachedDocument>>,
 }
@@ -47,16 +47,16 @@ impl Documents {
         name: &str,
         make: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Option<Arc<CachedDocument>> {
-        let mut made = self.made.lock();
-        if made.generation != kinds.generation() {
-            *made = Made { generation: kinds.generation(), by_name: HashMap::new() };
+        let mut cache = self.cache.lock();
+        if cache.generation != kinds.generation() {
+            *cache = CachedDocuments { generation: kinds.generation(), by_name: HashMap::new() };
         }
-        if let Some(document) = made.by_name.get(name) {
+        if let Some(document) = cache.by_name.get(name) {
             return Some(Arc::clone(document));
         }
         let bytes: Bytes = make()?.into();
         let document = Arc::new(CachedDocument { etag: discovery::etag(&bytes), bytes });
-        made.by_name.insert(name.to_owned(), Arc::clone(&document));
+        cache.by_name.insert(name.to_owned(), Arc::clone(&document));
         Some(document)
     }
 }
@@ -163,9 +163,9 @@ fn cached(
     bytes: &Bytes,
     etag: &str,
     content_type: &'static str,
-    asked: &HeaderMap,
+    headers: &HeaderMap,
 ) -> Response<ResponseBody> {
-    let is_known = is_known(asked, etag);
+    let is_known = is_known(headers, etag);
     let body = if is_known { Bytes::new() } else { bytes.clone() };
     let code = if is_known { 304 } else { 200 };
     let mut response = respond::with_type(code, content_type, ResponseBody::whole(body));

@@ -29,7 +29,7 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 
 /// The labels of a request. Stored in the extensions of its response once they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ResponseLabels {
+pub(super) struct RequestLabels {
     verb: &'static str,
     group: String,
     version: String,
@@ -38,7 +38,7 @@ pub(super) struct ResponseLabels {
     scope: &'static str,
 }
 
-impl ResponseLabels {
+impl RequestLabels {
     /// Returns the labels of a request to a kind, for a collection or one object.
     pub(super) fn kind(
         verb: &'static str,
@@ -63,7 +63,7 @@ impl ResponseLabels {
     }
 
     /// Returns the labels of a request to an unknown path or to a path that is not a resource.
-    pub(super) fn nothing(method: &Method) -> Self {
+    pub(super) fn non_resource(method: &Method) -> Self {
         let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
         let verb = known.iter().position(|known| known == method).and_then(|index| verbs.get(index).copied());
@@ -71,15 +71,12 @@ impl ResponseLabels {
     }
 }
 
+/// The labels of a completed request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
+struct CompletedLabels {
     component: &'static str,
-    verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
+    #[prometheus(flatten)]
+    request: RequestLabels,
     code: u16,
 }
 
@@ -114,9 +111,9 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
-    requests: Family<RequestLabels, Counter>,
+    requests: Family<CompletedLabels, Counter>,
     in_flight: Family<InFlight, Gauge>,
-    long_running: Family<ResponseLabels, Gauge>,
+    long_running: Family<RequestLabels, Gauge>,
     stored: Family<Stored, Gauge>,
 }
 
@@ -148,15 +145,13 @@ impl Metrics {
     }
 
     /// Counts an open watch.
-    pub(super) fn long_running(&self, about: &ResponseLabels) -> Counted {
-        Counted::in_gauge(self.long_running.get_or_create_owned(about))
+    pub(super) fn long_running(&self, request: &RequestLabels) -> Counted {
+        Counted::in_gauge(self.long_running.get_or_create_owned(request))
     }
 
     /// Counts a completed request.
-    pub(super) fn end(&self, about: ResponseLabels, code: u16) {
-        let ResponseLabels { verb, group, version, resource, subresource, scope } = about;
-        let component = "apiserver";
-        let labels = RequestLabels { component, verb, group, version, resource, subresource, scope, code };
+    pub(super) fn end(&self, request: RequestLabels, code: u16) {
+        let labels = CompletedLabels { component: "apiserver", request, code };
         self.requests.get_or_create(&labels).inc();
     }
 

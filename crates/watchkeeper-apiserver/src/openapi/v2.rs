@@ -14,11 +14,11 @@ pub(crate) fn document_v2(kinds: &Kinds) -> Value {
     let (mut paths, mut definitions) = (Map::new(), Map::new());
     for group in kinds.groups() {
         for version in &group.versions {
-            let Some(mut made) = document(kinds, &group.name, &version.version) else { continue };
-            if let Value::Object(items) = made["paths"].take() {
+            let Some(mut document_v3) = document(kinds, &group.name, &version.version) else { continue };
+            if let Value::Object(items) = document_v3["paths"].take() {
                 paths.extend(items.into_iter().map(|(path, item)| (path, path_item(&item))));
             }
-            let Value::Object(schemas) = made["components"]["schemas"].take() else { continue };
+            let Value::Object(schemas) = document_v3["components"]["schemas"].take() else { continue };
             for (name, schema) in schemas {
                 // A type that several versions use carries the kind of the version in which it is served.
                 if definitions.get(&name).is_none_or(|known: &Value| known.get(GVK).is_none()) {

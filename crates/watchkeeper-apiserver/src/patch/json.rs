@@ -85,8 +85,8 @@ impl JsonPatch {
             let (op, path, from) = (text("op")?, text("path")?, text("from")?);
             let op = op.unwrap_or_else(|| "unknown".to_owned());
             let value = members.remove("value").unwrap_or_default();
-            let room = MAX_UNKNOWN.saturating_sub(patch.unknown.len());
-            patch.unknown.extend(members.keys().take(room).map(|member| {
+            let remaining = MAX_UNKNOWN.saturating_sub(patch.unknown.len());
+            patch.unknown.extend(members.keys().take(remaining).map(|member| {
                 let member = cut(member.clone(), MAX_TEXT_BYTES);
                 format!("json patch unknown field \"[{number}].{member}\"")
             }));
@@ -201,7 +201,7 @@ impl JsonOperation {
         }
         let to = self.to()?;
         check_depth(to.depth(), &self.value)?;
-        match to.holder(root).ok_or(NO_PLACE)? {
+        match to.parent(root).ok_or(NO_PLACE)? {
             // A missing member is added: upstream does not check that it exists.
             (Value::Object(members), last) => {
                 members.insert(last.to_owned(), self.value.clone());
@@ -224,7 +224,7 @@ impl JsonOperation {
 }
 
 fn add(root: &mut Value, to: &Pointer, value: Value, cost: &mut PatchCost) -> Result<(), Reason> {
-    match to.holder(root).ok_or(NO_PLACE)? {
+    match to.parent(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => {
             members.insert(last.to_owned(), value);
         }
@@ -241,7 +241,7 @@ fn add(root: &mut Value, to: &Pointer, value: Value, cost: &mut PatchCost) -> Re
 }
 
 fn take(root: &mut Value, from: &Pointer, cost: &mut PatchCost) -> Result<Value, Reason> {
-    match from.holder(root).ok_or(NO_PLACE)? {
+    match from.parent(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => members.remove(last).ok_or(NO_PLACE),
         (Value::Array(items), last) => {
             let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;
@@ -254,7 +254,7 @@ fn take(root: &mut Value, from: &Pointer, cost: &mut PatchCost) -> Result<Value,
 
 /// Returns the value at a pointer. None for a missing member.
 fn get_at<'v>(root: &'v mut Value, at: &Pointer) -> Result<Option<&'v Value>, Reason> {
-    match at.holder(root).ok_or(NO_PLACE)? {
+    match at.parent(root).ok_or(NO_PLACE)? {
         (Value::Object(members), last) => Ok(members.get(last)),
         (Value::Array(items), last) => {
             let index = resolve_index(last, items.len()).ok_or(NO_INDEX)?;

@@ -21,11 +21,11 @@ impl Pointer {
     }
 
     /// Returns the object or array that contains the location, and the last step.
-    pub(super) fn holder<'v>(&self, root: &'v mut Value) -> Option<(&'v mut Value, &str)> {
-        let (last, way) = self.tokens.split_last()?;
-        let mut holder = root;
-        for token in way {
-            holder = match holder {
+    pub(super) fn parent<'v>(&self, root: &'v mut Value) -> Option<(&'v mut Value, &str)> {
+        let (last, parents) = self.tokens.split_last()?;
+        let mut parent = root;
+        for token in parents {
+            parent = match parent {
                 Value::Object(members) => members.get_mut(token)?,
                 Value::Array(items) => {
                     let index = resolve_index(token, items.len())?;
@@ -34,7 +34,7 @@ impl Pointer {
                 _ => return None,
             };
         }
-        (holder.is_object() || holder.is_array()).then_some((holder, last.as_str()))
+        (parent.is_object() || parent.is_array()).then_some((parent, last.as_str()))
     }
 }
 

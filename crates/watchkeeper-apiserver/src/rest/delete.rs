@@ -22,19 +22,24 @@ use crate::{
     storage::Precondition,
 };
 
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that keeps an owner until its blocking dependents are deleted.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that keeps an owner until no dependent refers to it.
+pub(crate) const ORPHAN: &str = "orphan";
 /// The namespaces that cannot be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
                            to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// The propagation policy for the dependents of an object.
+/// The propagation policy of a deletion: what happens to the dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Propagation {
-    Orphan,
+pub(crate) enum Propagation {
+    /// Dependents are deleted after the owner.
     Background,
+    /// Dependents are deleted before the owner.
     Foreground,
+    /// Dependents are kept.
+    Orphan,
 }
 
 /// The options of a deletion.

@@ -55,9 +55,10 @@ impl Rest {
                 return self.evict_with_budget(request, options, &delete, &current, &pod);
             }
             // A pending pod that starts in the meantime counts in its budget, so the pod must be unchanged.
-            let is_pinned = !is_terminal && !delete.has_version();
-            let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
-            match self.mark_and_delete(request, &pinned) {
+            let needs_version = !is_terminal && !delete.has_version();
+            let delete_at_version =
+                if needs_version { delete.at_version(current.version) } else { delete.clone() };
+            match self.mark_and_delete(request, &delete_at_version) {
                 Err(error) if error.reason == "Conflict" && !delete.has_version() => {}
                 deleted => return deleted.map(|()| ApiResponse::value(201, created())),
             }
@@ -85,10 +86,11 @@ impl Rest {
             status["code"] = 500.into();
             return Ok(ApiResponse::value(201, status));
         }
-        let is_pinned = permit == EvictionPermit::AllowedAtVersion;
-        let pinned = if is_pinned { delete.at_version(current.version) } else { delete.clone() };
-        match self.mark_and_delete(request, &pinned) {
-            Err(error) if error.reason == "Conflict" && is_pinned && !delete.has_version() => {
+        let needs_version = permit == EvictionPermit::AllowedAtVersion;
+        let delete_at_version =
+            if needs_version { delete.at_version(current.version) } else { delete.clone() };
+        match self.mark_and_delete(request, &delete_at_version) {
+            Err(error) if error.reason == "Conflict" && needs_version && !delete.has_version() => {
                 Err(still_processed(&budget))
             }
             deleted => deleted.map(|()| ApiResponse::value(201, created())),

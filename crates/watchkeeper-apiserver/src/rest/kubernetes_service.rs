@@ -152,9 +152,9 @@ impl Rest {
         let Some(mut request) = self.server_request(RANGES, "", NAME) else { return Ok(()) };
         let found = request.served().object(&*self.current(&request)?);
         let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
-        let is_judged =
+        let is_evaluated =
             conditions.is_some_and(|conditions| conditions.iter().any(|known| known["type"] == "Ready"));
-        if is_judged || super::meta::is_being_deleted(&found) || found["spec"] != range["spec"] {
+        if is_evaluated || super::meta::is_being_deleted(&found) || found["spec"] != range["spec"] {
             return Ok(());
         }
         let condition = json!({

@@ -40,6 +40,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::{
     cancellation::{Cancellation, deadline_exceeded},
+    delete::{FOREGROUND, ORPHAN, Propagation},
     event_expiry::EventExpiry,
     list_body::ListBody,
 };
@@ -298,8 +299,8 @@ impl Rest {
         let Some(kind) = kinds.by_path(group, version, plural).map(Arc::clone) else { return };
         let mut request = Request::internal(kind, kinds, meta::text(object, "namespace"), "");
         request.body = object.to_string().into();
-        let made = self.create(&request);
-        debug_assert!(made.is_ok(), "{object} is refused: {made:?}");
+        let created = self.create(&request);
+        debug_assert!(created.is_ok(), "{object} is refused: {created:?}");
     }
 
     /// Returns the current object of a request.

@@ -102,13 +102,13 @@ impl Rest {
         if let Some(at) = at {
             self.wait_for(at).await?;
         }
-        let is_wanted = |object: &Object| options.selector.matches(object);
+        let is_match = |object: &Object| options.selector.matches(object);
         let query = Query {
             prefix: &prefix,
             start: &start,
             at,
             limit,
-            filter: (!options.selector.is_empty()).then_some(&is_wanted),
+            filter: (!options.selector.is_empty()).then_some(&is_match),
         };
         let page = self.store.list(&request.table(), query, self.now()).map_err(|_| {
             if options.continue_token.is_some() {
@@ -149,13 +149,13 @@ impl Rest {
             if let Err(error) = self.wait_for(version).await {
                 return Ok(ApiResponse::new(200, Payload::Frames(frames.error(&error))));
             }
-            let is_wanted = |object: &Object| options.selector.matches(object);
+            let is_match = |object: &Object| options.selector.matches(object);
             let query = Query {
                 prefix: &prefix,
                 start: &prefix,
                 at: None,
                 limit: None,
-                filter: (!options.selector.is_empty()).then_some(&is_wanted),
+                filter: (!options.selector.is_empty()).then_some(&is_match),
             };
             let page = self
                 .store
@@ -222,10 +222,10 @@ impl Rest {
             return Ok(());
         }
         let mut newest = self.store.subscribe();
-        let has_come = async { newest.wait_for(|newest| *newest >= version).await.is_ok() };
+        let is_reached = async { newest.wait_for(|newest| *newest >= version).await.is_ok() };
         tokio::select! {
             biased;
-            true = has_come => return Ok(()),
+            true = is_reached => return Ok(()),
             () = self.clock.sleep(FRESH_WAIT) => {}
         }
         Err(errors::version_too_large(version, self.store.version()))

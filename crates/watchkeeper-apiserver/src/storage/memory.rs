@@ -153,7 +153,7 @@ fn select(
     version: u64,
     candidates: Vec<Arc<Object>>,
     limit: Option<usize>,
-    is_wanted: &dyn Fn(&Object) -> bool,
+    is_match: &dyn Fn(&Object) -> bool,
 ) -> Page {
     let mut objects = Vec::new();
     let mut candidates = candidates.into_iter();
@@ -161,7 +161,7 @@ fn select(
         if limit.is_some_and(|limit| objects.len() >= limit) {
             return Page { version, objects, rest: Some((object.content.key(), 1 + candidates.len())) };
         }
-        if is_wanted(&object) {
+        if is_match(&object) {
             objects.push(object);
         }
     }
@@ -225,7 +225,7 @@ impl Storage for MemoryStore {
             return Err(Expired { oldest });
         }
         let mut range = rows.range(query.prefix, query.start, query.at);
-        let Some(is_wanted) = query.filter else {
+        let Some(is_match) = query.filter else {
             let limit = query.limit.unwrap_or(usize::MAX);
             let objects = range.by_ref().take(limit).map(|(_, object)| Arc::clone(object)).collect();
             let rest = range.next().map(|(key, _)| key.to_owned());
@@ -234,7 +234,7 @@ impl Storage for MemoryStore {
         // Evaluating a selector can take long. Only pointers are copied while writers wait.
         let candidates: Vec<Arc<Object>> = range.map(|(_, object)| Arc::clone(object)).collect();
         drop(tables);
-        Ok(select(version, candidates, query.limit, is_wanted))
+        Ok(select(version, candidates, query.limit, is_match))
     }
 
     fn log(&self, table: &str) -> Arc<Log> {

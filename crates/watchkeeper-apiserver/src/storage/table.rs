@@ -68,8 +68,8 @@ impl Table {
 
     /// Stores `object` at `version`. Without an object, records a deletion.
     pub(super) fn put(&mut self, key: &str, version: u64, object: Option<Arc<Object>>) {
-        let was_live = self.get(key).is_some();
-        match (was_live, object.is_some()) {
+        let existed = self.get(key).is_some();
+        match (existed, object.is_some()) {
             (false, true) => self.live += 1,
             (true, false) => self.live -= 1,
             _ => {}

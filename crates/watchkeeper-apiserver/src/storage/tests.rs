@@ -350,11 +350,11 @@ fn a_list_with_a_selector_does_not_block_writers() {
     let store = MemoryStore::new(WINDOW);
     store.put(TABLE, content("ns", "a", 1), Precondition::Absent, SystemTime::UNIX_EPOCH).unwrap();
     // A write inside the selector would deadlock if the list held the lock.
-    let is_wanted = |object: &Object| {
+    let is_match = |object: &Object| {
         let name = format!("from-{}", object.content.name);
         store.put(TABLE, content("ns", &name, 1), Precondition::Absent, SystemTime::UNIX_EPOCH).is_ok()
     };
-    let query = Query { prefix: "", start: "", at: None, limit: None, filter: Some(&is_wanted) };
+    let query = Query { prefix: "", start: "", at: None, limit: None, filter: Some(&is_match) };
     let page = store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!((page.objects.len(), store.count(TABLE)), (1, 2));
 }

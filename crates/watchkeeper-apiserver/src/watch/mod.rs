@@ -81,7 +81,7 @@ struct Source {
     store: Arc<dyn Storage>,
     log: Arc<Log>,
     position: Position,
-    news: watch::Receiver<u64>,
+    newest_version: watch::Receiver<u64>,
 }
 
 struct Timers {
@@ -145,12 +145,12 @@ impl Watcher {
         let position = log
             .position_after(start.after)
             .map_err(|lagged| frames.error(&too_old(start.after, lagged.oldest)))?;
-        let news = log.subscribe();
+        let newest_version = log.subscribe();
         let timers = Timers::new(clock, start.timeout, start.bookmark_interval);
         Ok(Self {
             scope,
             frames,
-            source: Source { store, log, position, news },
+            source: Source { store, log, position, newest_version },
             initial: start.initial.into_iter(),
             after: start.after,
             marks_initial_end: start.marks_initial_end,
@@ -224,7 +224,7 @@ impl Watcher {
                     return Some(frame);
                 }
             }
-            self.source.news.mark_unchanged();
+            self.source.newest_version.mark_unchanged();
             let Source { log, position, .. } = &mut self.source;
             if let Err(lagged) = log.read(position, BATCH, &mut self.pending) {
                 self.has_ended = true;
@@ -279,7 +279,7 @@ impl Watcher {
             biased;
             () = is_down(&mut self.shutdown) => WakeReason::End,
             () = &mut self.timers.end => WakeReason::End,
-            news = self.source.news.changed() => if news.is_ok() { WakeReason::Events } else { WakeReason::End },
+            newest_version = self.source.newest_version.changed() => if newest_version.is_ok() { WakeReason::Events } else { WakeReason::End },
             () = &mut self.timers.bookmark, if self.sends_bookmarks => {
                 self.timers.next_bookmark();
                 WakeReason::Bookmark

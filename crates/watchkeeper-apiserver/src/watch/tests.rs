@@ -45,10 +45,10 @@ impl Fixture {
     }
 
     fn put(&self, name: &str, label: &str) -> u64 {
-        self.put_in("ns", name, label)
+        self.put_in_namespace("ns", name, label)
     }
 
-    fn put_in(&self, namespace: &str, name: &str, label: &str) -> u64 {
+    fn put_in_namespace(&self, namespace: &str, name: &str, label: &str) -> u64 {
         let object = json!({"metadata": {"name": name, "namespace": namespace, "labels": {"l": label}}});
         let content = Content::new(&object, Box::default()).unwrap();
         let current = self.store.get(TABLE, &content.key());
@@ -103,8 +103,8 @@ impl Fixture {
     /// Returns the versions of the objects that a selector matches now, by name.
     fn listed(&self, selector: &str) -> BTreeMap<String, u64> {
         let selector = Self::selector(selector);
-        let is_wanted = |object: &Object| selector.matches(object);
-        let query = Query { prefix: "ns/", start: "ns/", at: None, limit: None, filter: Some(&is_wanted) };
+        let is_match = |object: &Object| selector.matches(object);
+        let query = Query { prefix: "ns/", start: "ns/", at: None, limit: None, filter: Some(&is_match) };
         let page = self.store.list(TABLE, query, SystemTime::UNIX_EPOCH).unwrap();
         page.objects.iter().map(|object| (object.content.name.to_string(), object.version)).collect()
     }
@@ -330,7 +330,7 @@ async fn a_namespaced_watch_delivers_no_events_of_other_namespaces() {
     let mut everywhere =
         fixture.watch_within("", "", fixture.frames(ObjectForm::Plain, false), start()).unwrap();
     for namespace in ["n", "ns", "ns-2", "other"] {
-        fixture.put_in(namespace, "a", "0");
+        fixture.put_in_namespace(namespace, "a", "0");
     }
     let namespaces = |watcher: &mut Watcher| -> Vec<String> {
         let frames = drain(watcher);

@@ -100,14 +100,14 @@ async fn an_expired_resource_version_is_an_error_event_and_a_timeout_ends_the_wa
 /// Sends a request over HTTP/1.1 and reads until `until` is received.
 async fn raw<S: AsyncReadExt + AsyncWriteExt + Unpin>(socket: &mut S, request: &str, until: &str) -> String {
     socket.write_all(request.as_bytes()).await.unwrap();
-    let mut seen = Vec::new();
-    while !String::from_utf8_lossy(&seen).contains(until) {
+    let mut received = Vec::new();
+    while !String::from_utf8_lossy(&received).contains(until) {
         let mut chunk = [0; 4096];
         let length = socket.read(&mut chunk).await.unwrap();
-        assert!(length > 0, "the end after {}", String::from_utf8_lossy(&seen));
-        seen.extend_from_slice(&chunk[..length]);
+        assert!(length > 0, "the end after {}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&chunk[..length]);
     }
-    String::from_utf8(seen).unwrap()
+    String::from_utf8(received).unwrap()
 }
 
 fn get(path: &str) -> String {

@@ -31,8 +31,11 @@ async fn an_applied_value_that_cannot_be_decoded_is_an_internal_error() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_with_a_generated_name_has_the_metadata_name_label() {
     let cluster = Cluster::new();
-    let made = cluster.ok("POST", "/api/v1/namespaces", json!({"metadata": {"generateName": "x-"}})).await;
-    assert_eq!(made["metadata"]["labels"]["kubernetes.io/metadata.name"], made["metadata"]["name"], "{made}");
+    let created = cluster.ok("POST", "/api/v1/namespaces", json!({"metadata": {"generateName": "x-"}})).await;
+    assert_eq!(
+        created["metadata"]["labels"]["kubernetes.io/metadata.name"], created["metadata"]["name"],
+        "{created}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

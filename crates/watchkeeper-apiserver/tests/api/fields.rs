@@ -21,12 +21,12 @@ async fn untyped_json_is_managed_as_a_whole() {
         "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"},
         "revision": 1, "data": {"a": {"b": 1}},
     });
-    let wanted = json!({"f:data": {}, "f:revision": {}});
-    assert_eq!(*managed(&cluster.ok("POST", revisions, revision.clone()).await), wanted);
+    let expected = json!({"f:data": {}, "f:revision": {}});
+    assert_eq!(*managed(&cluster.ok("POST", revisions, revision.clone()).await), expected);
     let mut other = revision;
     other["metadata"]["name"] = json!("b");
     let (code, applied) = apply(&cluster, &format!("{revisions}/b"), &other).await;
-    assert_eq!((code, managed(&applied)), (201, &wanted), "{applied}");
+    assert_eq!((code, managed(&applied)), (201, &expected), "{applied}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,22 +35,26 @@ async fn fields_set_by_the_server_are_managed_by_the_writer() {
     let mut set = small_deployment("d");
     set["kind"] = json!("DaemonSet");
     set["spec"].as_object_mut().unwrap().remove("replicas");
-    let made = cluster.ok("POST", "/apis/apps/v1/namespaces/default/daemonsets", set).await;
+    let created = cluster.ok("POST", "/apis/apps/v1/namespaces/default/daemonsets", set).await;
     let annotation = "deprecated.daemonset.template.generation";
-    assert_eq!(made["metadata"]["annotations"][annotation], "1");
-    assert_eq!(managed(&made)["f:metadata"]["f:annotations"][format!("f:{annotation}")], json!({}), "{made}");
+    assert_eq!(created["metadata"]["annotations"][annotation], "1");
+    assert_eq!(
+        managed(&created)["f:metadata"]["f:annotations"][format!("f:{annotation}")],
+        json!({}),
+        "{created}"
+    );
 
     let rule = json!({"metadata": {"name": "r"}, "spec": {"taint": {"key": "a", "effect": "NoSchedule"}}});
-    let made = cluster.ok("POST", "/apis/resource.k8s.io/v1/devicetaintrules", rule).await;
-    assert_eq!(managed(&made)["f:spec"]["f:taint"]["f:timeAdded"], json!({}), "{made}");
+    let created = cluster.ok("POST", "/apis/resource.k8s.io/v1/devicetaintrules", rule).await;
+    assert_eq!(managed(&created)["f:spec"]["f:taint"]["f:timeAdded"], json!({}), "{created}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn volume_attributes_classes_get_the_protection_finalizer() {
     let cluster = Cluster::new();
     let class = json!({"metadata": {"name": "c"}, "driverName": "d.example.com", "parameters": {"a": "b"}});
-    let made = cluster.ok("POST", "/apis/storage.k8s.io/v1/volumeattributesclasses", class).await;
-    assert_eq!(made["metadata"]["finalizers"], json!(["kubernetes.io/vac-protection"]));
+    let created = cluster.ok("POST", "/apis/storage.k8s.io/v1/volumeattributesclasses", class).await;
+    assert_eq!(created["metadata"]["finalizers"], json!(["kubernetes.io/vac-protection"]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,9 +132,9 @@ async fn malformed_schemas_of_definitions_are_rejected() {
     }
     let items = json!({"type": "string", "unknown": 1});
     let path = format!("{DEFINITIONS}?fieldValidation=Strict");
-    let made = cluster.ok("POST", &path, schema(json!({"type": "array", "items": items}))).await;
+    let created = cluster.ok("POST", &path, schema(json!({"type": "array", "items": items}))).await;
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/items";
-    assert_eq!(made.pointer(spec), Some(&json!({"type": "string"})), "{made}");
+    assert_eq!(created.pointer(spec), Some(&json!({"type": "string"})), "{created}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,8 +149,8 @@ async fn values_of_custom_resources_are_validated_like_upstream() {
     let foos = "/apis/example.com/v1/namespaces/default/foos";
     let foo = |name: &str, spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": name}, "spec": spec});
     // Whole numbers are written without a fraction, lists pass where a text has a format.
-    let made = cluster.ok("POST", foos, foo("a", json!({"n": 1.0, "half": 1.5, "date": []}))).await;
-    assert_eq!(made["spec"], json!({"date": [], "half": 1.5, "n": 1}));
+    let created = cluster.ok("POST", foos, foo("a", json!({"n": 1.0, "half": 1.5, "date": []}))).await;
+    assert_eq!(created["spec"], json!({"date": [], "half": 1.5, "n": 1}));
     // The factor of a whole number is truncated to nothing.
     let (code, reply) = cluster.call("POST", foos, foo("b", json!({"half": 1}))).await;
     assert_eq!((code, causes(&reply)), (422, vec!["spec.half"]), "{reply}");

@@ -51,11 +51,11 @@ async fn metadata_is_sent_as_protobuf_for_every_kind() {
             get_as(&cluster, &format!("{collection}?watch=true"), &format!("{PROTOBUF};{METADATA}"))
                 .await
                 .into_body();
-        let mut seen = Vec::new();
-        while !has(&seen, "findme") {
-            seen.extend(watch.frame().await.unwrap().unwrap().into_data().unwrap());
+        let mut received = Vec::new();
+        while !has(&received, "findme") {
+            received.extend(watch.frame().await.unwrap().unwrap().into_data().unwrap());
         }
-        assert!(has(&seen, "PartialObjectMetadata") && !has(&seen, "hidden"));
+        assert!(has(&received, "PartialObjectMetadata") && !has(&received, "hidden"));
     }
 }
 

@@ -130,11 +130,11 @@ async fn an_object_that_is_being_deleted_takes_changes_but_no_new_finalizers() {
     let (code, last) = cluster.patch(&path, json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(code, 200, "{last}");
     assert_eq!(cluster.get(&path).await.0, 404);
-    let mut story = Vec::new();
+    let mut events = Vec::new();
     for _ in 0..4 {
-        story.push(watch.next().await.unwrap().0);
+        events.push(watch.next().await.unwrap().0);
     }
-    assert_eq!(story, ["MODIFIED", "MODIFIED", "MODIFIED", "DELETED"]);
+    assert_eq!(events, ["MODIFIED", "MODIFIED", "MODIFIED", "DELETED"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,9 +210,9 @@ async fn every_kind_can_be_selected_by_name() {
             if !can_list || name.contains('/') {
                 continue;
             }
-            for (selector, wanted) in [("metadata.name%3Dnone", 200), ("spec.no.such%3Dfield", 400)] {
+            for (selector, expected) in [("metadata.name%3Dnone", 200), ("spec.no.such%3Dfield", 400)] {
                 let (code, reply) = cluster.get(&format!("{root}/{name}?fieldSelector={selector}")).await;
-                assert_eq!(code, wanted, "{root}/{name}: {reply}");
+                assert_eq!(code, expected, "{root}/{name}: {reply}");
             }
             checked += 1;
         }
@@ -271,9 +271,12 @@ async fn an_event_is_equal_in_both_groups_and_expires_after_an_hour() {
         "lastTimestamp": "2026-01-01T00:00:00Z",
     });
     let created = cluster.ok("POST", core, event).await;
-    let (_, seen) = cluster.get(&format!("{new}/e.1")).await;
-    assert_eq!((&seen["note"], &seen["regarding"]["name"]), (&json!("the pod is running"), &json!("a")));
-    assert_eq!(version(&seen), version(&created), "there is one object");
+    let (_, received) = cluster.get(&format!("{new}/e.1")).await;
+    assert_eq!(
+        (&received["note"], &received["regarding"]["name"]),
+        (&json!("the pod is running"), &json!("a"))
+    );
+    assert_eq!(version(&received), version(&created), "there is one object");
     let by_pod = format!("{core}?fieldSelector=involvedObject.name%3Da,involvedObject.uid%3Du");
     assert_eq!(cluster.get(&by_pod).await.1["items"].as_array().unwrap().len(), 1);
 

@@ -220,9 +220,9 @@ async fn writing_a_scale_sets_and_manages_the_replicas_of_its_object() {
     let scale = cluster.ok("GET", &path, Value::Null).await;
     assert_eq!((&scale["kind"], &scale["spec"]["replicas"]), (&json!("Scale"), &json!(2)));
     assert_eq!(scale["status"]["selector"], "app=x,t in (a,b)");
-    let mut wanted = scale.clone();
-    wanted["spec"]["replicas"] = 5.into();
-    let reply = cluster.ok("PUT", &format!("{path}?fieldManager=scaler"), wanted).await;
+    let mut expected = scale.clone();
+    expected["spec"]["replicas"] = 5.into();
+    let reply = cluster.ok("PUT", &format!("{path}?fieldManager=scaler"), expected).await;
     assert_eq!(reply["spec"]["replicas"], 5);
     let (code, _) = cluster.call("PUT", &path, scale).await;
     assert_eq!(code, 409, "a scale of an older version");

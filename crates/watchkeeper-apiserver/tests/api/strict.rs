@@ -43,9 +43,9 @@ async fn unknown_fields_of_a_built_in_kind_are_reported_in_body_order() {
     let path = "/apis/apps/v1/namespaces/default/deployments?fieldValidation=Strict";
     let (code, _, reply) = send(&cluster, "POST", path, "application/json", DEPLOYMENT).await;
     assert_eq!(code, 400);
-    let wanted =
+    let expected =
         r#"strict decoding error: unknown field "spec.unknownField", duplicate field "spec.replicas""#;
-    assert!(reply["message"].as_str().unwrap().contains(wanted), "{reply}");
+    assert!(reply["message"].as_str().unwrap().contains(expected), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]

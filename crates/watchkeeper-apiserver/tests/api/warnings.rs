@@ -16,22 +16,22 @@ fn warnings(response: &Response<ResponseBody>) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn unknown_fields_are_reported_even_when_the_request_fails() {
     let cluster = Cluster::new();
-    let wanted = vec![r#""unknown field \"unknown\"""#.to_owned()];
+    let expected = vec![r#""unknown field \"unknown\"""#.to_owned()];
     let invalid = json!({"metadata": {"name": "Not_A_Name"}, "unknown": 1});
     let response = cluster.send("POST", MAPS, &invalid).await;
-    assert_eq!((response.status().as_u16(), warnings(&response)), (422, wanted.clone()));
+    assert_eq!((response.status().as_u16(), warnings(&response)), (422, expected.clone()));
 
     let map = json!({"metadata": {"name": "a"}, "unknown": 1});
-    assert_eq!(warnings(&cluster.send("POST", MAPS, &map).await), wanted);
+    assert_eq!(warnings(&cluster.send("POST", MAPS, &map).await), expected);
     let response = cluster.send("POST", MAPS, &map).await;
-    assert_eq!((response.status().as_u16(), warnings(&response)), (409, wanted.clone()));
+    assert_eq!((response.status().as_u16(), warnings(&response)), (409, expected.clone()));
     let stale = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "unknown": 1});
     let response = cluster.send("PUT", &format!("{MAPS}/a"), &stale).await;
-    assert_eq!((response.status().as_u16(), warnings(&response)), (409, wanted.clone()));
+    assert_eq!((response.status().as_u16(), warnings(&response)), (409, expected.clone()));
     let patch = json!({"metadata": {"resourceVersion": "1"}, "unknown": 1});
     let response =
         cluster.send_as("PATCH", &format!("{MAPS}/a"), "application/merge-patch+json", &patch).await;
-    assert_eq!((response.status().as_u16(), warnings(&response)), (409, wanted));
+    assert_eq!((response.status().as_u16(), warnings(&response)), (409, expected));
 }
 
 #[tokio::test(start_paused = true)]

@@ -167,7 +167,7 @@ async fn without_controllers_dependents_are_not_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn runs_with_one_seed_are_identical() {
-    async fn story() -> Vec<Value> {
+    async fn observe_run() -> Vec<Value> {
         let session = Session::with(ApiServer::builder().seed(7).build());
         let owner = session.create(MAPS, config_map("owner", &[], &[])).await;
         for number in 0..20 {
@@ -179,5 +179,5 @@ async fn runs_with_one_seed_are_identical() {
         let version = |item: &Value| json!([item["metadata"]["name"], item["metadata"]["resourceVersion"]]);
         list["items"].as_array().unwrap().iter().map(version).collect()
     }
-    assert_eq!(story().await, story().await);
+    assert_eq!(observe_run().await, observe_run().await);
 }

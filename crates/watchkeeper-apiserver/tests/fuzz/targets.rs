@@ -46,14 +46,14 @@ pub(crate) fn send(requests: Vec<Request<Vec<u8>>>) {
 /// Returns the requests that `input` generates for `target`.
 pub(crate) fn requests(target: Target, input: &[u8]) -> Vec<Request<Vec<u8>>> {
     let bits = &mut Bits::new(input);
-    let made = match target {
+    let requests = match target {
         Target::Decode => decode(bits),
         Target::Patch => patch(bits),
         Target::Selectors => selectors(bits),
         Target::Rules => rules(bits),
         Target::Schemas => schemas(bits),
     };
-    made.into_iter().flatten().collect()
+    requests.into_iter().flatten().collect()
 }
 
 fn request(method: &str, target: &str, content_type: &str, body: Vec<u8>) -> Option<Request<Vec<u8>>> {
@@ -97,10 +97,10 @@ fn decode(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
 }
 
 fn patch(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
-    let mut made = vec![post(PODS, &pod())];
+    let mut input = vec![post(PODS, &pod())];
     for _ in 0..=bits.below(2) {
         let target = format!("{PODS}/p?fieldManager=m&force=true");
-        made.push(if bits.below(2) == 0 {
+        input.push(if bits.below(2) == 0 {
             let operations: Vec<Value> = (0..bits.count()).map(|_| operation(bits)).collect();
             request(
                 "PATCH",
@@ -127,7 +127,7 @@ fn patch(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
             request("PATCH", &target, form, body)
         });
     }
-    made
+    input
 }
 
 fn operation(bits: &mut Bits<'_>) -> Value {
@@ -140,7 +140,7 @@ fn operation(bits: &mut Bits<'_>) -> Value {
 }
 
 fn selectors(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
-    let mut made = vec![post(PODS, &pod())];
+    let mut input = vec![post(PODS, &pod())];
     for kind in ["labelSelector", "fieldSelector"] {
         let mut terms = Vec::new();
         for _ in 0..bits.count() {
@@ -156,9 +156,9 @@ fn selectors(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
         for byte in text.iter().take(8_000) {
             _ = write!(encoded, "%{byte:02x}");
         }
-        made.push(request("GET", &format!("{PODS}?{kind}={encoded}"), "application/json", Vec::new()));
+        input.push(request("GET", &format!("{PODS}?{kind}={encoded}"), "application/json", Vec::new()));
     }
-    made
+    input
 }
 
 fn definition(spec: &Value) -> Value {
@@ -169,7 +169,7 @@ fn definition(spec: &Value) -> Value {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-fn thing(spec: &Value) -> Value {
+fn custom_object(spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec})
 }
 
@@ -222,7 +222,7 @@ fn rules(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
             "l": {"type": "array", "maxItems": 50, "items": {"type": "string", "maxLength": 20}}},
         "x-kubernetes-validations": [{"rule": rule}]});
     let length = bits.below(51);
-    let object = thing(&json!({"s": "a".repeat(length * 2), "n": 3, "l": vec!["ab"; length]}));
+    let object = custom_object(&json!({"s": "a".repeat(length * 2), "n": 3, "l": vec!["ab"; length]}));
     vec![post(DEFINITIONS, &definition(&spec)), post(THINGS, &object)]
 }
 
@@ -278,6 +278,6 @@ fn keyword(bits: &mut Bits<'_>, depth: usize) -> (&'static str, Value) {
 
 fn schemas(bits: &mut Bits<'_>) -> Vec<Option<Request<Vec<u8>>>> {
     let spec = schema(bits, 3);
-    let object = thing(&bits.value(4));
+    let object = custom_object(&bits.value(4));
     vec![post(DEFINITIONS, &definition(&spec)), post(THINGS, &object)]
 }

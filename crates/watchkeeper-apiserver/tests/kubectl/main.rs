@@ -123,7 +123,7 @@ async fn kubectl_impersonates_users_and_uses_service_account_tokens() {
 }
 
 sessions! {
-    it_finds_out_what_is_served: |kubectl| {
+    kubectl_discovers_served_resources: |kubectl| {
         assert!(kubectl.ok("version").contains("Server Version: v1.37"));
         let versions = kubectl.ok("api-versions");
         for version in ["v1", "apps/v1", "batch/v1", "apiextensions.k8s.io/v1", "rbac.authorization.k8s.io/v1"] {
@@ -138,7 +138,7 @@ sessions! {
         assert!(kubectl.ok("get ns").contains("kube-system"));
     };
 
-    it_creates_reads_labels_and_deletes: |kubectl| {
+    kubectl_creates_reads_labels_and_deletes: |kubectl| {
         assert_eq!(kubectl.ok("create configmap cm --from-literal=a=b").trim(), "configmap/cm created");
         assert!(kubectl.fails_with("create configmap cm", "").contains("already exists"));
         assert_eq!(kubectl.ok("label cm cm tier=front").trim(), "configmap/cm labeled");
@@ -161,7 +161,7 @@ sessions! {
         assert!(kubectl.fails_with("get nosuchkind", "").contains("the server doesn't have a resource type"));
     };
 
-    it_applies_on_the_client_side: |kubectl| {
+    kubectl_applies_on_the_client_side: |kubectl| {
         assert_eq!(kubectl.ok_with("apply -f -", DEPLOYMENT).trim(), "deployment.apps/web created");
         assert_eq!(kubectl.ok_with("apply -f -", DEPLOYMENT).trim(), "deployment.apps/web unchanged");
         let changed = DEPLOYMENT.replace("replicas: 2", "replicas: 5");
@@ -180,7 +180,7 @@ sessions! {
         assert_eq!(kubectl.ok("get deploy web -o jsonpath={.spec.replicas}"), "5", "a dry run changes nothing");
     };
 
-    it_applies_on_the_server_side: |kubectl| {
+    kubectl_applies_on_the_server_side: |kubectl| {
         assert!(kubectl.ok_with("apply --server-side -f -", DEPLOYMENT).contains("serverside-applied"));
         kubectl.ok("scale deploy web --replicas=7");
         let conflict = kubectl.fails_with("apply --server-side -f -", DEPLOYMENT);
@@ -193,7 +193,7 @@ sessions! {
         assert!(kubectl.ok("get deploy web --show-managed-fields -o yaml").contains("operation: Apply"));
     };
 
-    it_edits_patches_scales_and_replaces: |kubectl| {
+    kubectl_edits_patches_scales_and_replaces: |kubectl| {
         kubectl.ok("create configmap cm --from-literal=text=before-edit");
         assert_eq!(kubectl.ok("edit cm cm").trim(), "configmap/cm edited");
         assert_eq!(kubectl.ok("get cm cm -o jsonpath={.data.text}"), "after-edit");
@@ -219,7 +219,7 @@ sessions! {
         assert!(kubectl.ok("get deploy web").contains("2/2"));
     };
 
-    it_watches_and_waits: |kubectl| {
+    kubectl_watches_and_waits: |kubectl| {
         kubectl.ok("create configmap first");
         let mut watching = kubectl.start("get cm --watch --no-headers");
         let mut lines = BufReader::new(watching.stdout.take().expect("piped")).lines();
@@ -243,7 +243,7 @@ sessions! {
         assert!(waiting.wait_with_output().expect("the command ends").status.success());
     };
 
-    it_serves_a_proxy: |kubectl| {
+    kubectl_serves_a_proxy: |kubectl| {
         let mut proxy = kubectl.start("proxy --port=0");
         let mut lines = BufReader::new(proxy.stdout.take().expect("piped")).lines();
         let announced = lines.next().expect("an announcement").expect("text");
@@ -253,7 +253,7 @@ sessions! {
         proxy.wait().expect("the command ends");
     };
 
-    it_deletes_in_every_cascade_mode: |kubectl| {
+    kubectl_deletes_in_every_cascade_mode: |kubectl| {
         for (mode, is_kept) in [("background", false), ("foreground", false), ("orphan", true)] {
             kubectl.ok("create configmap owner");
             let uid = kubectl.ok("get cm owner -o jsonpath={.metadata.uid}");
@@ -271,7 +271,7 @@ sessions! {
         }
     };
 
-    it_deletes_a_namespace_with_everything_in_it: |kubectl| {
+    kubectl_deletes_a_namespace_with_its_contents: |kubectl| {
         kubectl.ok("create namespace shop");
         kubectl.ok("create configmap cm -n shop");
         kubectl.ok_with("create -n shop -f -", DEPLOYMENT);
@@ -281,7 +281,7 @@ sessions! {
         assert!(kubectl.ok("get all -n shop").contains("No resources found"));
     };
 
-    it_lives_with_a_custom_resource: |kubectl| {
+    kubectl_manages_a_custom_resource: |kubectl| {
         kubectl.ok_with("create -f -", CRD);
         kubectl.ok("wait crd/widgets.example.com --for=condition=Established --timeout=30s");
         let widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, spec: {size: 3}}";

@@ -135,10 +135,10 @@ proptest! {
         let tracked = after(writes);
         let object = tracked.object.clone().unwrap();
         // Compared with nothing, every path of the object is added.
-        let there = compare(None, Some(&object), &tracked.ty).unwrap().added;
+        let all_paths = compare(None, Some(&object), &tracked.ty).unwrap().added;
         for (manager, fields) in tracked.managers() {
             let mut missing = codec::decode(&fields).unwrap();
-            missing.subtract(&there);
+            missing.subtract(&all_paths);
             let mut missing: Vec<_> = missing.paths().iter().map(ToString::to_string).collect();
             if manager.contains(" Update") {
                 missing.retain(|path| !matches!(&**path, ".spec" | ".spec.nested" | ".spec.items" | ".spec.tags"));
@@ -167,9 +167,9 @@ proptest! {
     #[test]
     fn comparison_is_symmetric(left in spec(), right in spec()) {
         let (left, right, ty) = (object(&left), object(&right), TrackedObject::gizmo().ty);
-        let there = compare(Some(&left), Some(&right), &ty).unwrap();
+        let all_paths = compare(Some(&left), Some(&right), &ty).unwrap();
         let back = compare(Some(&right), Some(&left), &ty).unwrap();
-        prop_assert_eq!((there.added, there.removed, there.modified), (back.removed, back.added, back.modified));
+        prop_assert_eq!((all_paths.added, all_paths.removed, all_paths.modified), (back.removed, back.added, back.modified));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 mod builtin;
 mod conflicts;
+mod fast_path;
 mod growth;
 mod laws;
 mod lists;
 mod ownership;
 mod parts;
 mod sets;
-mod settled;
 pub(crate) mod types;
 mod updates;
 mod versions;

@@ -18,7 +18,7 @@ fn mask(group: &str, kind: &str, is_custom: bool, part: Part<'_>) -> Mask {
     Mask::of(&gvk, is_custom, true, part)
 }
 
-fn put_through(tracked: &mut TrackedObject, part: Part<'_>, is_custom: bool, name: &str, patch: Value) {
+fn write_part(tracked: &mut TrackedObject, part: Part<'_>, is_custom: bool, name: &str, patch: Value) {
     let mask = mask(&tracked.gvk.group, &tracked.gvk.kind, is_custom, part);
     let subresource = if let Part::Subresource(name) = part { name } else { "" };
     let mut object = crate::patch::merge(tracked.object.as_ref().unwrap_or(&Value::Null), patch);
@@ -35,11 +35,11 @@ fn the_status_subresource_manages_only_the_status() {
     let mut tracked = TrackedObject::deployment();
     let both =
         json!({"metadata": {"labels": {"l": "1"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
-    put_through(&mut tracked, Part::Main, false, "u", both);
+    write_part(&mut tracked, Part::Main, false, "u", both);
     assert_eq!(tracked.managers()[0].1.get("f:status"), None);
     let both = json!({"metadata": {"labels": {"m": "1"}, "annotations": {"n": "1"}},
         "spec": {"replicas": 2}, "status": {"replicas": 2}});
-    put_through(&mut tracked, Part::Subresource("status"), false, "ctl", both);
+    write_part(&mut tracked, Part::Subresource("status"), false, "ctl", both);
     let fields =
         json!({"f:metadata": {"f:annotations": {".": {}, "f:n": {}}}, "f:status": {"f:replicas": {}}});
     assert_eq!(tracked.managers()[1], ("ctl/status Update@2".to_owned(), fields));
@@ -48,10 +48,10 @@ fn the_status_subresource_manages_only_the_status() {
 #[test]
 fn managers_sent_through_a_subresource_are_ignored() {
     let mut tracked = TrackedObject::deployment();
-    put_through(&mut tracked, Part::Main, false, "u", json!({"spec": {"replicas": 1}}));
+    write_part(&mut tracked, Part::Main, false, "u", json!({"spec": {"replicas": 1}}));
     let before = tracked.managers();
     let reset = json!({"metadata": {"managedFields": []}});
-    put_through(&mut tracked, Part::Subresource("status"), false, "u", reset);
+    write_part(&mut tracked, Part::Subresource("status"), false, "u", reset);
     assert_eq!(tracked.managers(), before);
 }
 

@@ -23,14 +23,14 @@ fn policy(role: &str) -> RbacPolicy {
 
 fn may(role: &str, verb: &str, group: &str, resource: &str) -> bool {
     let ann = User { name: "ann".into(), groups: vec!["system:authenticated".into()], ..User::default() };
-    let asked = ResourceAttributes {
+    let attributes = ResourceAttributes {
         verb: verb.into(),
         group: group.into(),
         resource: resource.into(),
         namespace: "n".into(),
         ..ResourceAttributes::default()
     };
-    policy(role).decide(&ann, &Attributes::Resource(asked)).is_allowed
+    policy(role).decide(&ann, &Attributes::Resource(attributes)).is_allowed
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn anonymous_users_read_health_and_only_authenticated_users_read_discovery() {
 fn system_masters_has_every_permission() {
     assert!(!may("view", "delete", "", "pods"));
     let master = User { groups: vec!["system:masters".into()], ..User::default() };
-    let asked = Attributes::Resource(ResourceAttributes {
+    let attributes = Attributes::Resource(ResourceAttributes {
         verb: "delete".into(),
         resource: "nodes".into(),
         ..Default::default()
     });
-    assert!(policy("view").decide(&master, &asked).is_allowed);
+    assert!(policy("view").decide(&master, &attributes).is_allowed);
 }
 
 #[test]
@@ -89,8 +89,12 @@ fn monitors_read_metrics_and_service_accounts_read_the_keys_of_their_tokens() {
         ("system:serviceaccounts", "/.well-known/openid-configuration", true),
         ("system:authenticated", "/openid/v1/jwks", false),
     ] {
-        let asked = Attributes::Path { verb: "get".into(), path: path.into() };
-        assert_eq!(policy("view").decide(&in_group(group), &asked).is_allowed, expected, "{group} {path}");
+        let attributes = Attributes::Path { verb: "get".into(), path: path.into() };
+        assert_eq!(
+            policy("view").decide(&in_group(group), &attributes).is_allowed,
+            expected,
+            "{group} {path}"
+        );
     }
 }
 
@@ -100,14 +104,14 @@ fn editors_but_not_viewers_issue_tokens_and_evict_pods() {
         let (resource, subresource) = resource.split_once('/').expect("a subresource");
         for (role, expected) in [("view", false), ("edit", true), ("admin", true)] {
             let ann = User { name: "ann".into(), ..User::default() };
-            let asked = ResourceAttributes {
+            let attributes = ResourceAttributes {
                 verb: "create".into(),
                 resource: resource.into(),
                 subresource: subresource.into(),
                 namespace: "n".into(),
                 ..ResourceAttributes::default()
             };
-            let decision = policy(role).decide(&ann, &Attributes::Resource(asked));
+            let decision = policy(role).decide(&ann, &Attributes::Resource(attributes));
             assert_eq!(decision.is_allowed, expected, "{role} {resource}/{subresource}");
         }
     }

@@ -8,10 +8,11 @@ use std::{
 use super::edges::Edges;
 use crate::{
     controllers::{
-        object::{DependentWait, FOREGROUND, Meta, ORPHAN, ObjectRef, Owner, Uid, is_same_kind},
+        object::{DependentWait, Meta, ObjectRef, Owner, Uid, is_same_kind},
         queue::Queue,
     },
     kinds::GroupVersionKind,
+    rest::{FOREGROUND, ORPHAN, Propagation},
 };
 
 /// Reads of the current storage, as opposed to the changes observed so far.
@@ -33,17 +34,6 @@ pub(crate) enum OwnerLookup {
     Absent,
     /// An object has that name.
     Found(Meta),
-}
-
-/// The propagation policy of a deletion: what happens to the dependents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    /// Dependents are deleted after the owner.
-    Background,
-    /// Dependents are deleted before the owner.
-    Foreground,
-    /// Dependents are kept.
-    Orphan,
 }
 
 /// An operation on one object, conditional on the state on which the decision was based.
@@ -272,9 +262,9 @@ impl Graph {
         }
     }
 
-    fn check_dependents(&mut self, owner: &Uid, is_wanted: impl Fn(&Meta) -> bool) {
+    fn check_dependents(&mut self, owner: &Uid, predicate: impl Fn(&Meta) -> bool) {
         for dependent in self.edges.all_dependents(owner) {
-            if self.nodes.get(&dependent).is_some_and(&is_wanted) {
+            if self.nodes.get(&dependent).is_some_and(&predicate) {
                 self.queue.add(GraphTask::Check(dependent));
             }
         }

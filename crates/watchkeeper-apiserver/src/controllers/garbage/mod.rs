@@ -10,7 +10,7 @@ use std::{collections::HashSet, time::Duration};
 use serde_json::Value;
 
 use self::graph::{Action, ActionResult, Graph, ObjectOperation};
-pub(crate) use self::graph::{LiveReads, OwnerLookup, Propagation};
+pub(crate) use self::graph::{LiveReads, OwnerLookup};
 use super::{
     object::{Meta, Uid},
     objects::{Deletion, Objects, ServerEvent, WriteOutcome},
@@ -25,7 +25,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if is_collected(&object.object_ref.kind) => {
                 self.graph.observe(object.clone())
@@ -81,9 +81,9 @@ fn execute(action: &Action, objects: &impl Objects) -> Result<(), ApiError> {
         ObjectOperation::RemoveFinalizer(finalizer) => &|metadata| remove_finalizer(metadata, finalizer),
     };
     let Some(mut object) = objects.read(&action.object_ref) else { return Ok(()) };
-    let is_judged = Meta::of(&action.object_ref.kind, &object)
+    let is_unchanged = Meta::of(&action.object_ref.kind, &object)
         .is_some_and(|meta| meta.uid == action.uid && meta.resource_version == action.resource_version);
-    if !is_judged {
+    if !is_unchanged {
         return Err(ApiError::new(409, "Conflict", "the object has changed since it was judged"));
     }
     if let Some(metadata) = object.get_mut("metadata") {

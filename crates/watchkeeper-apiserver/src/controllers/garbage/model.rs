@@ -5,18 +5,21 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Collector, Propagation};
-use crate::controllers::{
-    in_memory_server::{InMemoryServer, config_map, reference},
-    object::{DependentWait, FOREGROUND, Meta, ObjectRef, Owner, Uid},
-    objects::{Objects, ServerEvent},
+use super::Collector;
+use crate::{
+    controllers::{
+        in_memory_server::{InMemoryServer, config_map, reference},
+        object::{DependentWait, Meta, ObjectRef, Owner, Uid},
+        objects::{Objects, ServerEvent},
+    },
+    rest::{FOREGROUND, Propagation},
 };
 
 /// Delivers every change and runs every step until no work is left. Time advances to the next due time.
 fn settle(collector: &mut Collector, server: &InMemoryServer) {
     let mut now = Duration::ZERO;
     for _ in 0..10_000 {
-        server.take_changes().iter().for_each(|change| collector.take(change));
+        server.drain_events().iter().for_each(|change| collector.handle(change));
         if !collector.step(now, server) {
             match collector.next_due() {
                 Some(due) => now = due,
@@ -63,7 +66,7 @@ fn an_object_with_the_same_name_and_another_uid_is_not_an_owner() {
 fn an_unobserved_owner_is_looked_up_before_its_dependents_are_deleted() {
     let (mut collector, server) = (Collector::default(), InMemoryServer::new());
     let owner = server.put(&config_map("owner"), json!({}));
-    server.take_changes();
+    server.drain_events();
     server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
     server.put(&config_map("stray"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
     settle(&mut collector, &server);
@@ -209,11 +212,11 @@ fn an_owner_in_another_namespace_does_not_count() {
 fn a_dependent_observed_before_its_owner_in_another_namespace_is_deleted() {
     let (mut collector, server) = (Collector::default(), InMemoryServer::new());
     let owner = server.put(&config_map("owner"), json!({}));
-    let changes = server.take_changes();
+    let changes = server.drain_events();
     let elsewhere = ObjectRef::new("", "v1", "ConfigMap", "elsewhere", "child");
     server.put(&elsewhere, owned_by(&[reference(&config_map("owner"), &owner, false)]));
-    for change in server.take_changes().iter().chain(&changes) {
-        collector.take(change);
+    for change in server.drain_events().iter().chain(&changes) {
+        collector.handle(change);
     }
     settle(&mut collector, &server);
     assert_eq!(names(&server), ["owner"]);
@@ -287,7 +290,7 @@ fn an_object_that_changes_before_its_deletion_is_evaluated_again() {
     let (mut collector, server) = (Collector::default(), InMemoryServer::new());
     let owner = server.put(&config_map("owner"), json!({}));
     server.put(&config_map("child"), owned_by(&[reference(&config_map("nobody"), "no-uid", false)]));
-    server.take_changes().iter().for_each(|change| collector.take(change));
+    server.drain_events().iter().for_each(|change| collector.handle(change));
     server.conflicts.set(1);
     assert!(collector.step(Duration::ZERO, &server), "the deletion meets a conflict");
     server.user_edits(&config_map("child"), |object| {
@@ -304,9 +307,9 @@ fn relisting_a_kind_detects_deletions_missed_by_the_watch() {
     server.put(&config_map("child"), owned_by(&[reference(&config_map("owner"), &owner, false)]));
     settle(&mut collector, &server);
     server.user_deletes(&config_map("owner"), Propagation::Background);
-    server.take_changes();
+    server.drain_events();
     let kind = config_map("child").kind;
-    collector.take(&ServerEvent::Relisted(kind.clone(), server.list(&kind, None)));
+    collector.handle(&ServerEvent::Relisted(kind.clone(), server.list(&kind, None)));
     settle(&mut collector, &server);
     assert_eq!(names(&server), [""; 0]);
 }
@@ -448,9 +451,9 @@ impl Simulation {
     }
 
     fn deliver(&mut self, count: usize) {
-        self.undelivered.extend(self.server.take_changes());
+        self.undelivered.extend(self.server.drain_events());
         for change in self.undelivered.drain(..count.min(self.undelivered.len())) {
-            self.collector.take(&change);
+            self.collector.handle(&change);
         }
     }
 

@@ -26,9 +26,9 @@ use crate::{kinds::GroupVersionKind, strategy::Part};
 const FINALIZER: &str = "kubernetes";
 /// The delay before the next pass over a namespace, per remaining object. Without the delay, a namespace whose objects are
 /// removed one by one would be scanned once for each object.
-const REST_PER_OBJECT: Duration = Duration::from_micros(100);
+const PASS_DELAY_PER_OBJECT: Duration = Duration::from_micros(100);
 /// The longest delay between passes.
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const MAX_PASS_DELAY: Duration = Duration::from_secs(1);
 
 /// The number of recently deleted namespaces that are remembered.
 const ENDED: usize = 256;
@@ -49,10 +49,10 @@ pub(crate) struct Namespaces {
 
 impl Namespaces {
     /// Records a change.
-    pub(crate) fn take(&mut self, change: &ServerEvent) {
+    pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if is_namespace(&object.object_ref.kind) => {
-                self.take_namespace(object)
+                self.observe_namespace(object)
             }
             ServerEvent::Deleted(object) if is_namespace(&object.object_ref.kind) => {
                 self.terminating.remove(&object.object_ref.name);
@@ -74,7 +74,7 @@ impl Namespaces {
                         objects.iter().map(|object| &*object.object_ref.name).collect();
                     self.terminating.retain(|name| existing.contains(&**name));
                     for object in objects {
-                        self.take_namespace(object);
+                        self.observe_namespace(object);
                     }
                 }
                 self.enqueue_all();
@@ -141,7 +141,7 @@ impl Namespaces {
         }
     }
 
-    fn take_namespace(&mut self, namespace: &Meta) {
+    fn observe_namespace(&mut self, namespace: &Meta) {
         self.ended.retain(|name| *name != namespace.object_ref.name);
         if namespace.is_being_deleted() {
             self.terminating.insert(namespace.object_ref.name.clone());
@@ -172,10 +172,10 @@ impl Namespaces {
         now: Duration,
         objects: &impl Objects,
     ) {
-        let rest = REST_PER_OBJECT
+        let delay = PASS_DELAY_PER_OBJECT
             .saturating_mul(remaining.count().try_into().unwrap_or(u32::MAX))
-            .min(LONGEST_REST);
-        self.resting_until.insert(name.clone(), now + rest);
+            .min(MAX_PASS_DELAY);
+        self.resting_until.insert(name.clone(), now + delay);
         let is_empty = remaining.count() == 0 && remaining.refusals.is_empty();
         let mut written = report(object_ref, namespace, remaining, objects);
         if is_empty && written != Some(WriteOutcome::Failed) {

@@ -5,11 +5,13 @@ use std::{collections::VecDeque, time::SystemTime};
 use serde_json::Value;
 
 use super::conditions::Remaining;
-use crate::controllers::{
-    garbage::Propagation,
-    object::{Meta, ObjectRef},
-    objects::{Deletion, ListableKind, Objects},
-    timestamp,
+use crate::{
+    controllers::{
+        object::{Meta, ObjectRef},
+        objects::{Deletion, ListableKind, Objects},
+        timestamp,
+    },
+    rest::Propagation,
 };
 
 /// The number of objects that one step checks, so that a full namespace does not delay other work.

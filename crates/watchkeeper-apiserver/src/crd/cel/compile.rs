@@ -57,11 +57,11 @@ impl Compiled {
         has_optional_old: bool,
         expected: RuleResultType,
     ) -> Result<u64, String> {
-        stack::with_stack(self.expr.depth, || self.check_here(decl, has_optional_old, expected))
+        stack::with_stack(self.expr.depth, || self.check_on_stack(decl, has_optional_old, expected))
             .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))
     }
 
-    fn check_here(
+    fn check_on_stack(
         &self,
         decl: &Arc<Decl>,
         has_optional_old: bool,

@@ -301,16 +301,16 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Result<Expr, String> {
         for (mark, operator) in [("!", op::NOT), ("-", op::NEGATE)] {
-            let mut is_odd = false;
+            let mut is_negated = false;
             let mut count = 0;
             while self.take(mark)? {
-                is_odd = !is_odd;
+                is_negated = !is_negated;
                 count += 1;
             }
             if count == 0 {
                 continue;
             }
-            if operator == op::NEGATE && is_odd {
+            if operator == op::NEGATE && is_negated {
                 let literal = match &self.token {
                     Token::Integer(value) => Some(Literal::Int(
                         0_i64.checked_sub_unsigned(*value).ok_or_else(|| "invalid int literal".to_owned())?,
@@ -326,7 +326,7 @@ impl Parser<'_> {
             }
             let operand = self.primary()?;
             let operand = self.member(operand)?;
-            return if is_odd { self.nodes.call(operator, vec![operand]) } else { Ok(operand) };
+            return if is_negated { self.nodes.call(operator, vec![operand]) } else { Ok(operand) };
         }
         let operand = self.primary()?;
         self.member(operand)

@@ -92,14 +92,14 @@ pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
     for rule in schema.at("x-kubernetes-validations").items() {
         let (text, message, expression, path) =
             (rule.at("rule"), rule.at("message"), rule.at("messageExpression"), rule.at("fieldPath"));
-        let said = message.text().trim();
+        let message_text = message.text().trim();
         if text.text().trim().is_empty() {
             errors.push(text.missing("rule is not specified"));
-        } else if !message.is_empty() && said.is_empty() {
+        } else if !message.is_empty() && message_text.is_empty() {
             errors.push(message.invalid("must be non-empty if specified"));
-        } else if said.contains(['\n', '\r']) {
+        } else if message_text.contains(['\n', '\r']) {
             errors.push(message.invalid("must not contain line breaks"));
-        } else if text.text().trim().contains(['\n', '\r']) && said.is_empty() {
+        } else if text.text().trim().contains(['\n', '\r']) && message_text.is_empty() {
             errors.push(message.missing("message must be specified if rule contains line breaks"));
         }
         if !expression.is_empty() && expression.text().trim().is_empty() {

@@ -95,10 +95,10 @@ fn metadata(schema: &At<'_>, level: Level, errors: &mut Errors) {
         errors.push(kind.invalid("must be object"));
     }
     let known = ["type", "properties", "description", "title", "default"];
-    let says_more = schema.entries().any(|(name, _)| !known.contains(&name));
+    let has_other_keywords = schema.entries().any(|(name, _)| !known.contains(&name));
     let properties = schema.at("properties");
     let names_more = properties.entries().any(|(name, _)| !matches!(name, "name" | "generateName"));
-    if level == Level::Root && (says_more || names_more) {
+    if level == Level::Root && (has_other_keywords || names_more) {
         errors.push(schema.forbidden("must not specify anything other than name and generateName, but metadata is implicitly specified"));
     }
 }

@@ -34,9 +34,9 @@ impl Peer {
 
     /// Connects through a stream that buffers `bytes` in each direction.
     fn connect(&mut self, bytes: usize) -> DuplexStream {
-        let (ours, theirs) = duplex(bytes);
-        self.tasks.spawn(serve(theirs, self.shared.clone()));
-        ours
+        let (client_side, server_side) = duplex(bytes);
+        self.tasks.spawn(serve(server_side, self.shared.clone()));
+        client_side
     }
 
     /// Sends a request in process and returns its body.

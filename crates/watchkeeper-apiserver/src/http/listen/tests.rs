@@ -120,10 +120,10 @@ async fn a_client_beyond_the_connection_limit_waits_for_another_to_leave() {
     let (dial, dialled) = tokio::sync::mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     tasks.spawn(accept(Dialled(dialled), shared, Duration::from_secs(5)));
-    let (first, theirs) = duplex(4096);
-    dial.send(theirs).unwrap();
-    let (mut second, theirs) = duplex(4096);
-    dial.send(theirs).unwrap();
+    let (first, server_side) = duplex(4096);
+    dial.send(server_side).unwrap();
+    let (mut second, server_side) = duplex(4096);
+    dial.send(server_side).unwrap();
     second.write_all(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut reply = [0; 12];
     let early = tokio::time::timeout(Duration::from_secs(10), second.read_exact(&mut reply)).await;
@@ -163,8 +163,8 @@ async fn shutdown_ends_within_the_grace_period_despite_stuck_clients() {
             tasks.spawn(accept(Dialled(dialled), shared, Duration::from_secs(5)));
             // The stream buffers next to nothing, so that every reply blocks. For TLS, these bytes are an incomplete
             // handshake.
-            let (mut client, theirs) = duplex(256);
-            dial.send(theirs).unwrap();
+            let (mut client, server_side) = duplex(256);
+            dial.send(server_side).unwrap();
             client.write_all(bytes.as_bytes()).await.unwrap();
             tokio::time::sleep(Duration::from_secs(1)).await;
             let start = connection::now();

@@ -9,7 +9,7 @@ use super::{
     super::{
         body::ResponseBody,
         heavy,
-        metrics::ResponseLabels,
+        metrics::RequestLabels,
         negotiate::{self, Media, Offer, Representation},
         path::ResourcePath,
         request_body::{self, RequestBody},
@@ -34,7 +34,7 @@ pub(super) struct ResourceCall {
     pub(super) request: rest::Request,
     pub(super) media: Media,
     pub(super) is_pretty: bool,
-    pub(super) about: ResponseLabels,
+    pub(super) labels: RequestLabels,
 }
 
 impl Api {
@@ -101,8 +101,8 @@ impl Api {
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
         let is_apply = content_type.is_some_and(|ty| ty.starts_with("application/apply-patch"));
         let method = verb.method(is_apply);
-        let about =
-            ResponseLabels::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
+        let labels =
+            RequestLabels::kind(method, &kind, &resource.subresource, &resource.namespace, &resource.name);
         let user_agent = text(&parts.headers, header::USER_AGENT.as_str());
         let is_pretty = is_pretty(&parameters, user_agent);
         let request = rest::Request {
@@ -119,7 +119,7 @@ impl Api {
             user_agent: user_agent.map(str::to_owned),
             cancellation: Cancellation::default(),
         };
-        Ok(ResourceCall { verb, path: resource, request, media, is_pretty, about })
+        Ok(ResourceCall { verb, path: resource, request, media, is_pretty, labels })
     }
 
     /// Reads the body of a call and executes it: inline, or in the queue of heavy requests.
@@ -128,7 +128,7 @@ impl Api {
         mut call: ResourceCall,
         body: B,
     ) -> Response<ResponseBody> {
-        let (media, about) = (call.media, call.about.clone());
+        let (media, labels) = (call.media, call.labels.clone());
         // A connection has no deadline, and no body before the connection.
         if call.verb.writes() && !LONG_RUNNING.contains(&call.path.subresource.as_str()) {
             match request_body::read(body).await {
@@ -150,13 +150,13 @@ impl Api {
             }
             _ => self.perform(call).await,
         };
-        response.extensions_mut().insert(about);
+        response.extensions_mut().insert(labels);
         response
     }
 
     /// Executes a call and encodes its result.
     pub(super) async fn perform(&self, call: ResourceCall) -> Response<ResponseBody> {
-        let ResourceCall { verb, path, request, media, is_pretty, about } = call;
+        let ResourceCall { verb, path, request, media, is_pretty, labels } = call;
         let kind = Arc::clone(&request.kind);
         self.rest.expire_events(&kind);
         let deprecation = kind.strategy.deprecation();
@@ -166,7 +166,7 @@ impl Api {
                 let is_watch = matches!(result.payload, Payload::Watch(_));
                 let response = respond::success(result, media, is_pretty, Some(&kind));
                 if is_watch {
-                    let counted = self.metrics.long_running(&about);
+                    let counted = self.metrics.long_running(&labels);
                     response.map(|body| body.counted(counted))
                 } else {
                     response

@@ -17,7 +17,7 @@ use super::{
     deadline,
     discovery::Documents,
     heavy::HeavyQueue,
-    metrics::{Metrics, ResponseLabels},
+    metrics::{Metrics, RequestLabels},
     negotiate::Media,
     path::{self, ResourcePath},
     request_body::{self, RequestBody},
@@ -136,8 +136,9 @@ impl Api {
             respond::error(&ApiError::internal(message), Media::Json)
         });
         drop(in_flight);
-        let about = response.extensions_mut().remove().unwrap_or_else(|| ResponseLabels::nothing(&method));
-        self.metrics.end(about, response.status().as_u16());
+        let labels =
+            response.extensions_mut().remove().unwrap_or_else(|| RequestLabels::non_resource(&method));
+        self.metrics.end(labels, response.status().as_u16());
         response
     }
 

@@ -11,7 +11,7 @@ use crate::strategy::{
         Fill,
     },
     names,
-    table::{self, FieldCondition, Rule, RuleTable},
+    table::{self, FieldCondition, Rule, RuleTable, has_wildcard, only_wildcard},
 };
 
 const FLOW_CONTROL: StrategyRow = StrategyRow {
@@ -160,17 +160,6 @@ const NON_RESOURCE_RULE: RuleTable = &[
         &[Rule::RequiredAs("nonResourceURLs must contain at least one value"), Rule::Check(urls)],
     ),
 ];
-
-fn has_wildcard(list: &At<'_>) -> bool {
-    list.items().any(|item| item.text() == "*")
-}
-
-/// Checks that a wildcard is the only entry of a list.
-fn only_wildcard(list: &At<'_>, what: &str, errors: &mut Errors) {
-    if has_wildcard(list) && list.items().count() > 1 {
-        errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
-    }
-}
 
 fn verbs(verbs: &At<'_>, errors: &mut Errors) {
     if has_wildcard(verbs) {
@@ -355,12 +344,12 @@ const HASH_BITS: f64 = 60.0;
 const QUEUES_MAX: i64 = 10_000_000;
 
 fn queuing(queuing: &At<'_>, errors: &mut Errors) {
-    let (length, queues, hand) =
+    let (length, queues, hand_size) =
         (queuing.at("queueLengthLimit"), queuing.at("queues"), queuing.at("handSize"));
     if length.int().unwrap_or(0) <= 0 {
         errors.push(length.invalid("must be positive"));
     }
-    let (deck, size) = (queues.int().unwrap_or(0), hand.int().unwrap_or(0));
+    let (deck, size) = (queues.int().unwrap_or(0), hand_size.int().unwrap_or(0));
     if deck <= 0 {
         errors.push(queues.invalid("must be positive"));
     } else if deck > QUEUES_MAX {
@@ -369,11 +358,11 @@ fn queuing(queuing: &At<'_>, errors: &mut Errors) {
     #[expect(clippy::cast_precision_loss, reason = "an estimate of bits")]
     let bits = ((deck.max(1) as f64).log2() * size as f64).ceil();
     if size <= 0 {
-        errors.push(hand.invalid("must be positive"));
+        errors.push(hand_size.invalid("must be positive"));
     } else if size > deck {
-        errors.push(hand.invalid(format!("should not be greater than queues ({deck})")));
+        errors.push(hand_size.invalid(format!("should not be greater than queues ({deck})")));
     } else if bits > HASH_BITS {
-        errors.push(hand.invalid(format!(
+        errors.push(hand_size.invalid(format!(
             "required entropy bits of deckSize {deck} and handSize {size} should not be greater than {HASH_BITS}"
         )));
     }

@@ -334,6 +334,18 @@ pub(crate) fn too_many(at: &At<'_>, most: usize) -> FieldError {
     FieldError::new(FieldErrorKind::TooMany, at.path(), None, detail)
 }
 
+/// Returns whether a list contains `*`.
+pub(crate) fn has_wildcard(list: &At<'_>) -> bool {
+    list.items().any(|item| item.text() == "*")
+}
+
+/// Checks that a wildcard is the only entry of a list. `items` names the entries in the error.
+pub(crate) fn only_wildcard(list: &At<'_>, items: &str, errors: &mut Errors) {
+    if has_wildcard(list) && list.items().count() > 1 {
+        errors.push(list.invalid(format!("if '*' is present, must not specify other {items}")));
+    }
+}
+
 /// Parses a percentage such as `25%`. Returns none for anything else.
 fn percent(at: &At<'_>) -> Option<i64> {
     let digits = at.value.as_str()?.strip_suffix('%')?;

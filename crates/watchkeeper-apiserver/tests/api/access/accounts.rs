@@ -125,8 +125,8 @@ async fn a_bound_token_is_invalid_once_its_object_is_deleted() {
         ("Pod", "/api/v1/namespaces/default/pods", json!({"metadata": {"name": "x"}, "spec": spec})),
     ];
     for (kind, path, object) in objects {
-        let made = admin.ok("POST", path, object.clone()).await;
-        let uid = made["metadata"]["uid"].as_str().unwrap();
+        let created = admin.ok("POST", path, object.clone()).await;
+        let uid = created["metadata"]["uid"].as_str().unwrap();
         let reference = json!({"apiVersion": "v1", "kind": kind, "name": "x", "uid": uid});
         let token = token(&guarded, json!({ "boundObjectRef": reference })).await;
         let member = kind.to_lowercase();

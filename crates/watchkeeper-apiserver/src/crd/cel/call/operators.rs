@@ -30,6 +30,50 @@ fn overflow<'a>() -> EvalResult<'a> {
     EvalError::error("integer overflow")
 }
 
+/// The checked operations of one integer type.
+struct CheckedOperations<T> {
+    add: fn(T, T) -> Option<T>,
+    subtract: fn(T, T) -> Option<T>,
+    multiply: fn(T, T) -> Option<T>,
+    divide: fn(T, T) -> Option<T>,
+    remainder: fn(T, T) -> Option<T>,
+}
+
+const SIGNED: CheckedOperations<i64> = CheckedOperations {
+    add: i64::checked_add,
+    subtract: i64::checked_sub,
+    multiply: i64::checked_mul,
+    divide: i64::checked_div,
+    remainder: i64::checked_rem,
+};
+
+const UNSIGNED: CheckedOperations<u64> = CheckedOperations {
+    add: u64::checked_add,
+    subtract: u64::checked_sub,
+    multiply: u64::checked_mul,
+    divide: u64::checked_div,
+    remainder: u64::checked_rem,
+};
+
+/// Applies an arithmetic operator to integers. Returns none on overflow.
+fn integers<T: Default + PartialEq>(
+    function: &str,
+    left: T,
+    right: T,
+    checked: &CheckedOperations<T>,
+) -> Result<Option<T>, EvalError> {
+    let operation = match function {
+        op::ADD => checked.add,
+        op::SUBTRACT => checked.subtract,
+        op::MULTIPLY => checked.multiply,
+        op::DIVIDE if right == T::default() => return EvalError::error("division by zero"),
+        op::DIVIDE => checked.divide,
+        _ if right == T::default() => return EvalError::error("modulus by zero"),
+        _ => checked.remainder,
+    };
+    Ok(operation(left, right))
+}
+
 pub(super) fn arithmetic<'a>(
     function: &str,
     left: &Value<'a>,
@@ -38,29 +82,11 @@ pub(super) fn arithmetic<'a>(
 ) -> EvalResult<'a> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => {
-            let result = match function {
-                op::ADD => a.checked_add(*b),
-                op::SUBTRACT => a.checked_sub(*b),
-                op::MULTIPLY => a.checked_mul(*b),
-                op::DIVIDE if *b == 0 => return EvalError::error("division by zero"),
-                op::DIVIDE => a.checked_div(*b),
-                _ if *b == 0 => return EvalError::error("modulus by zero"),
-                _ => a.checked_rem(*b),
-            };
-            result.map(Value::Int).map_or_else(overflow, Ok)
+            integers(function, *a, *b, &SIGNED)?.map(Value::Int).map_or_else(overflow, Ok)
         }
-        (Value::Uint(a), Value::Uint(b)) => {
-            let result = match function {
-                op::ADD => a.checked_add(*b),
-                op::SUBTRACT => a.checked_sub(*b),
-                op::MULTIPLY => a.checked_mul(*b),
-                op::DIVIDE if *b == 0 => return EvalError::error("division by zero"),
-                op::DIVIDE => a.checked_div(*b),
-                _ if *b == 0 => return EvalError::error("modulus by zero"),
-                _ => a.checked_rem(*b),
-            };
-            result.map(Value::Uint).map_or_else(|| EvalError::error("unsigned integer overflow"), Ok)
-        }
+        (Value::Uint(a), Value::Uint(b)) => integers(function, *a, *b, &UNSIGNED)?
+            .map(Value::Uint)
+            .map_or_else(|| EvalError::error("unsigned integer overflow"), Ok),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(match function {
             op::ADD => a + b,
             op::SUBTRACT => a - b,
@@ -92,15 +118,15 @@ fn concatenate<'a>(left: &List<'a>, right: &List<'a>, meter: &mut Meter) -> Eval
         }
         _ => None,
     };
-    let Some((Some(mine), Some(theirs))) = identities else {
+    let Some((Some(left_identities), Some(right_identities))) = identities else {
         for item in right.iter() {
             items.push(item?);
         }
         return Ok(Value::list(items));
     };
     let indexes: BTreeMap<&str, usize> =
-        mine.iter().enumerate().map(|(index, identity)| (identity.as_str(), index)).collect();
-    for (identity, item) in theirs.iter().zip(right.iter()) {
+        left_identities.iter().enumerate().map(|(index, identity)| (identity.as_str(), index)).collect();
+    for (identity, item) in right_identities.iter().zip(right.iter()) {
         let item = item?;
         match indexes.get(identity.as_str()).and_then(|index| items.get_mut(*index)) {
             Some(slot) => *slot = item,
@@ -173,8 +199,10 @@ fn equal_lists(a: &List<'_>, b: &List<'_>, meter: &mut Meter) -> Result<bool, Ev
         return Ok(false);
     }
     // Items of sets and maps have no order.
-    if let (List::Json { items: mine, kind, .. }, List::Json { items: theirs, .. }) = (a, b)
-        && let (Some(left), Some(right)) = (identities(mine, kind, meter)?, identities(theirs, kind, meter)?)
+    if let (List::Json { items: left_identities, kind, .. }, List::Json { items: right_identities, .. }) =
+        (a, b)
+        && let (Some(left), Some(right)) =
+            (identities(left_identities, kind, meter)?, identities(right_identities, kind, meter)?)
     {
         if matches!(kind, ListType::Set) {
             return Ok(left.into_iter().collect::<BTreeSet<_>>() == right.into_iter().collect());

@@ -274,23 +274,15 @@ fn compares_text(overload: &str) -> bool {
 
 /// Returns the size of a string after the replacement of parts.
 fn replaced(text: CostRange, from: CostRange, to: CostRange) -> CostRange {
-    let (mut count, mut kept) = (CostRange::ZERO, CostRange::ZERO);
-    if from.min == 0 {
+    // Returns the number of replacements, and the characters that are counted in addition to them.
+    let bound = |size: u64, part: u64, is_shrinking: bool| match part {
         // An empty pattern matches around every character.
-        count.max = text.max.saturating_add(1);
-        kept.max = text.max;
-    } else if to.max <= from.min {
-        kept.max = text.max;
-    } else {
-        count.max = text.max.div_ceil(from.min);
-    }
-    if from.max == 0 {
-        count.min = text.min.saturating_add(1);
-        kept.min = text.min;
-    } else if from.max <= to.min {
-        kept.min = text.min;
-    } else {
-        count.min = text.min.div_ceil(from.max);
-    }
-    count.multiply(to).add(kept)
+        0 => (size.saturating_add(1), size),
+        _ if is_shrinking => (0, size),
+        _ => (size.div_ceil(part), 0),
+    };
+    let (min_count, min_kept) = bound(text.min, from.max, from.max <= to.min);
+    let (max_count, max_kept) = bound(text.max, from.min, to.max <= from.min);
+    let count = CostRange { min: min_count, max: max_count };
+    count.multiply(to).add(CostRange { min: min_kept, max: max_kept })
 }

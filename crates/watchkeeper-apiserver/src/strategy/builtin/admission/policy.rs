@@ -12,7 +12,7 @@ use super::{
     static_warnings,
 };
 use crate::{
-    crd::{CelEnvironment, CelOutput, is_reserved_in_cel},
+    crd::{CelEnvironment, CelRequiredType, is_reserved_in_cel},
     field::{FieldError, FieldErrorKind},
     strategy::{
         at::{At, Errors},
@@ -132,7 +132,7 @@ fn variables(spec: &At<'_>, errors: &mut Errors) -> CelEnvironment {
         }
         let environment = base.clone().with_variables(&fields);
         let text = variable.at("expression");
-        let ty = compile(&environment, CelOutput::Any, &text, "expression is not specified", errors);
+        let ty = compile(&environment, CelRequiredType::Any, &text, "expression is not specified", errors);
         fields.push((name.text().to_owned(), ty));
     }
     if fields.is_empty() { base } else { base.with_variables(&fields) }
@@ -180,7 +180,7 @@ fn expressions(object: &At<'_>, errors: &mut Errors) {
     }
     for validation in validations.items() {
         let text = validation.at("expression");
-        compile(&environment, CelOutput::Bool, &text, "expression is not specified", errors);
+        compile(&environment, CelRequiredType::Bool, &text, "expression is not specified", errors);
         message_expression(&validation.at("messageExpression"), &environment, errors);
         table::check(VALIDATION, &validation, errors);
     }
@@ -232,7 +232,7 @@ fn message_expression(text: &At<'_>, environment: &CelEnvironment, errors: &mut 
     not_blank(text, errors);
     if !text.text().trim().is_empty() {
         let environment = environment.clone().without_authorizer();
-        compile(&environment, CelOutput::String, text, "", errors);
+        compile(&environment, CelRequiredType::String, text, "", errors);
     }
 }
 
@@ -250,7 +250,13 @@ fn audit_annotation(annotation: &At<'_>, policy: At<'_>, environment: &CelEnviro
     if value.text().trim().len() > LENGTH {
         errors.push(value.missing(format!("must not exceed {LENGTH} bytes in length")));
     } else {
-        compile(environment, CelOutput::StringOrNull, &value, "valueExpression is not specified", errors);
+        compile(
+            environment,
+            CelRequiredType::StringOrNull,
+            &value,
+            "valueExpression is not specified",
+            errors,
+        );
     }
 }
 

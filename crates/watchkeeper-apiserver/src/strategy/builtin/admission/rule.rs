@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    crd::{CelEnvironment, CelOutput, CelOutputType},
+    crd::{CelEnvironment, CelOutputType, CelRequiredType},
     strategy::{
         at::{At, Errors},
         names,
-        table::{Rule, RuleTable},
+        table::{Rule, RuleTable, only_wildcard},
     },
 };
 
@@ -38,12 +38,6 @@ const NAMED_RULE: RuleTable = &[
     ("resourceNames", &[Rule::UniqueItems]),
     ("", &[Rule::Struct(RULE_WITH_OPERATIONS)]),
 ];
-
-fn only_wildcard(list: &At<'_>, what: &str, errors: &mut Errors) {
-    if list.items().count() > 1 && list.items().any(|item| item.text() == "*") {
-        errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
-    }
-}
 
 /// Checks resources and subresources: a wildcard must not be combined with entries that it covers.
 fn resources(list: &At<'_>, errors: &mut Errors) {
@@ -92,7 +86,7 @@ pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &m
     }
     let mut seen = BTreeSet::new();
     for condition in conditions.items() {
-        compile(&environment, CelOutput::Bool, &condition.at("expression"), "", errors);
+        compile(&environment, CelRequiredType::Bool, &condition.at("expression"), "", errors);
         let name = condition.at("name");
         if name.is_empty() {
             errors.push(name.missing(""));
@@ -108,7 +102,7 @@ pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &m
 /// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of a missing expression.
 pub(super) fn compile(
     environment: &CelEnvironment,
-    output: CelOutput,
+    output: CelRequiredType,
     text: &At<'_>,
     detail: &str,
     errors: &mut Errors,

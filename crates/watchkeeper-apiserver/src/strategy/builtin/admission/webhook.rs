@@ -88,7 +88,7 @@ fn has_no_side_effects(object: &At<'_>) -> bool {
     object.at("webhooks").items().all(|webhook| NO_SIDE_EFFECTS.contains(&webhook.at("sideEffects").text()))
 }
 
-fn knows_review_versions(object: &At<'_>) -> bool {
+fn has_supported_review_version(object: &At<'_>) -> bool {
     object.at("webhooks").items().all(|webhook| {
         let versions = webhook.at("admissionReviewVersions");
         versions.is_empty() || versions.items().any(|version| REVIEW_VERSIONS.contains(&version.text()))
@@ -103,7 +103,7 @@ fn has_unique_names(object: &At<'_>) -> bool {
 /// Checks the webhooks. Rules that a stored configuration already violates do not apply to its updates.
 fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     let needs_quiet = old.is_none_or(has_no_side_effects);
-    let needs_known_version = old.is_none_or(knows_review_versions);
+    let needs_supported_version = old.is_none_or(has_supported_review_version);
     let needs_unique_names = old.is_none_or(has_unique_names);
     let conditions = |object: &At<'_>| {
         let webhooks = object.at("webhooks");
@@ -124,7 +124,7 @@ fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
         if checks_conditions {
             match_conditions(&webhook.at("matchConditions"), false, errors);
         }
-        review_versions(&webhook.at("admissionReviewVersions"), needs_known_version, errors);
+        review_versions(&webhook.at("admissionReviewVersions"), needs_supported_version, errors);
         let name = webhook.at("name");
         if needs_unique_names && !name.is_empty() && !seen.insert(name.text().to_owned()) {
             errors.push(name.duplicate());
@@ -132,7 +132,7 @@ fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     }
 }
 
-fn review_versions(versions: &At<'_>, needs_known: bool, errors: &mut Errors) {
+fn review_versions(versions: &At<'_>, needs_supported: bool, errors: &mut Errors) {
     if versions.is_empty() {
         errors.push(versions.missing("must specify one of v1, v1beta1"));
         return;
@@ -146,7 +146,7 @@ fn review_versions(versions: &At<'_>, needs_known: bool, errors: &mut Errors) {
             errors.push(version.invalid("duplicate version"));
         }
     }
-    if needs_known && !REVIEW_VERSIONS.iter().any(|known| seen.contains(*known)) {
+    if needs_supported && !REVIEW_VERSIONS.iter().any(|known| seen.contains(*known)) {
         errors.push(versions.invalid("must include at least one of v1, v1beta1"));
     }
 }
@@ -168,8 +168,8 @@ fn webhook_url(url: &At<'_>, errors: &mut Errors) {
         error
     };
     let text = url.text();
-    let is_odd = |byte: u8| byte.is_ascii_control() || byte == b' ';
-    if text.bytes().any(is_odd) || text.starts_with(':') {
+    let is_invalid = |byte: u8| byte.is_ascii_control() || byte == b' ';
+    if text.bytes().any(is_invalid) || text.starts_with(':') {
         errors.push(url.missing(format!("url must be a valid URL: parse {text:?}{FORM}")));
         return;
     }

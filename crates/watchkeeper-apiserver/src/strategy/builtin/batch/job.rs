@@ -506,12 +506,12 @@ fn take_node_affinity(pod: &mut Value, new: &Value) {
 
 fn take_resources(pod: &mut Value, new: &Value) {
     for list in ["containers", "initContainers"] {
-        let Some(olds) = pod.get_mut(list).and_then(Value::as_array_mut) else { continue };
-        let news = new.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        if olds.len() != news.len() {
+        let Some(old_containers) = pod.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        let new_containers = new.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if old_containers.len() != new_containers.len() {
             continue;
         }
-        for (old, new) in olds.iter_mut().zip(news) {
+        for (old, new) in old_containers.iter_mut().zip(new_containers) {
             if old.get("name") == new.get("name") {
                 edit::take_from(old, new, "resources");
             }

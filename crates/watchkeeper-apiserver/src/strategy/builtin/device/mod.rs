@@ -12,7 +12,7 @@ use super::{
     storage::DRIVER_NAME,
 };
 use crate::{
-    crd::{CelEnvironment, CelOutput},
+    crd::{CelEnvironment, CelRequiredType},
     strategy::{
         Part,
         at::{At, Errors},
@@ -148,7 +148,7 @@ fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
     const LENGTH: usize = 10 * 1024;
     if expression.text().len() > LENGTH {
         errors.push(metadata::too_long(expression, LENGTH));
-    } else if let Err(problem) = CelEnvironment::device().compile(expression.text(), CelOutput::Bool) {
+    } else if let Err(problem) = CelEnvironment::device().compile(expression.text(), CelRequiredType::Bool) {
         errors.push(expression.invalid(problem));
     }
 }

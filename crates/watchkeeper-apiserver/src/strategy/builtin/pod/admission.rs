@@ -100,8 +100,8 @@ fn tolerate(object: &mut Value) {
     for taint in PATIENCE {
         let covers = |toleration: &Value| {
             let text = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
-            let key_fits = text("key") == taint || text("key").is_empty();
-            key_fits && matches!(text("effect"), "NoExecute" | "")
+            let key_matches = text("key") == taint || text("key").is_empty();
+            key_matches && matches!(text("effect"), "NoExecute" | "")
         };
         if !tolerations.iter().any(covers) {
             tolerations.push(json!({
@@ -114,7 +114,7 @@ fn tolerate(object: &mut Value) {
 /// Returns the `QoS` class of a pod, which follows from its requests and limits.
 pub(super) fn qos_class(object: &Value) -> &'static str {
     let mut is_guaranteed = true;
-    let mut asks = false;
+    let mut has_resources = false;
     let lists = ["containers", "initContainers"];
     let containers = lists.iter().filter_map(|list| object.get("spec")?.get(list)?.as_array()).flatten();
     for container in containers {
@@ -124,11 +124,11 @@ pub(super) fn qos_class(object: &Value) -> &'static str {
         };
         for name in ["cpu", "memory"] {
             let (request, limit) = (amount("requests", name), amount("limits", name));
-            asks |= request.is_some() || limit.is_some();
+            has_resources |= request.is_some() || limit.is_some();
             is_guaranteed &= limit.is_some() && (request.is_none() || request == limit);
         }
     }
-    match (asks, is_guaranteed) {
+    match (has_resources, is_guaranteed) {
         (false, _) => "BestEffort",
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",

@@ -22,9 +22,9 @@ pub(super) fn prepare(spec: &mut Value, expected: &Value) {
             edit::take_from(spec, expected, list);
             continue;
         }
-        let news = expected.get(list).and_then(Value::as_array);
-        let olds = spec.get_mut(list).and_then(Value::as_array_mut);
-        for (old, new) in olds.into_iter().flatten().zip(news.into_iter().flatten()) {
+        let new_containers = expected.get(list).and_then(Value::as_array);
+        let old_containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for (old, new) in old_containers.into_iter().flatten().zip(new_containers.into_iter().flatten()) {
             edit::take_from(old, new, "resources");
             edit::take_from(old, new, "resizePolicy");
         }

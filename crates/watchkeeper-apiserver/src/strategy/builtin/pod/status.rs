@@ -143,9 +143,13 @@ fn claim_statuses(object: &At<'_>, errors: &mut Errors) {
         if !claims.items().any(|known| known.at("name").text() == name.text()) {
             errors.push(name.invalid("must match the name of an entry in `spec.resourceClaims`"));
         }
-        let made = claim.at("resourceClaimName");
-        if made.is_set() {
-            errors.extend(names::dns_subdomain(made.text()).into_iter().map(|detail| made.invalid(detail)));
+        let generated_name = claim.at("resourceClaimName");
+        if generated_name.is_set() {
+            errors.extend(
+                names::dns_subdomain(generated_name.text())
+                    .into_iter()
+                    .map(|detail| generated_name.invalid(detail)),
+            );
         }
     }
 }

@@ -55,9 +55,9 @@ pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors
 /// Reverts the permitted changes.
 fn munge(spec: &mut Value, old: &Value, is_gated: bool) {
     for list in ["containers", "initContainers"] {
-        let olds = old.get(list).and_then(Value::as_array);
-        let news = spec.get_mut(list).and_then(Value::as_array_mut);
-        for (new, old) in news.into_iter().flatten().zip(olds.into_iter().flatten()) {
+        let old_containers = old.get(list).and_then(Value::as_array);
+        let new_containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for (new, old) in new_containers.into_iter().flatten().zip(old_containers.into_iter().flatten()) {
             edit::take_from(new, old, "image");
         }
     }
@@ -134,7 +134,7 @@ fn has_only_additions(term: &At<'_>, old: &At<'_>) -> bool {
 /// Returns the value without empty members, which are equivalent to absent ones.
 fn without_empty(value: &Value) -> Value {
     let Some(members) = value.as_object() else { return value.clone() };
-    let says_something = |value: &Value| match value {
+    let is_present = |value: &Value| match value {
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),
         Value::String(text) => !text.is_empty(),
@@ -142,7 +142,7 @@ fn without_empty(value: &Value) -> Value {
     };
     members
         .iter()
-        .filter(|(_, value)| says_something(value))
+        .filter(|(_, value)| is_present(value))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }

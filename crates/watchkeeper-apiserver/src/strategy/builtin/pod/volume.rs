@@ -145,7 +145,7 @@ const CHAP_SECRET: RuleTable = &[("secretRef", &[Present("")])];
 
 /// Checks the volumes of a pod named `pod` (empty for templates). Returns the valid ones.
 pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTreeMap<String, Volume> {
-    let made: BTreeSet<String> = volumes
+    let claim_names: BTreeSet<String> = volumes
         .items()
         .filter(|volume| !pod.is_empty() && volume.at("ephemeral").is_set())
         .map(|volume| format!("{pod}-{}", volume.at("name").text()))
@@ -165,7 +165,7 @@ pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTree
         }
         let claim = volume.at("persistentVolumeClaim");
         let claim_name = claim.at("claimName");
-        if claim.is_set() && made.contains(claim_name.text()) {
+        if claim.is_set() && claim_names.contains(claim_name.text()) {
             errors.push(
                 claim_name.invalid("must not reference a PVC that gets created for an ephemeral volume"),
             );

@@ -218,8 +218,8 @@ const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 fn mount_options(object: &At<'_>, errors: &mut Errors) {
     let (spec, metadata) = (object.at("spec"), object.at("metadata"));
     let annotations = metadata.at("annotations");
-    let takes_options = MOUNTABLE.iter().any(|source| spec.at(source).is_set());
-    if !takes_options && annotations.key(MOUNT_OPTIONS).is_set() {
+    let supports_mount_options = MOUNTABLE.iter().any(|source| spec.at(source).is_set());
+    if !supports_mount_options && annotations.key(MOUNT_OPTIONS).is_set() {
         errors.push(
             annotations.at(MOUNT_OPTIONS).forbidden("may not specify mount options for this volume type"),
         );

@@ -143,10 +143,10 @@ fn completed_template(spec: &At<'_>, errors: &mut Errors) {
         let volumes = pod.entry("volumes").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(volumes) = volumes {
             volumes.retain(|volume| volume.get("name").is_none_or(|name| !claims.contains(name)));
-            let made = claims
+            let claim_volumes = claims
                 .into_iter()
                 .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
-            volumes.splice(0..0, made);
+            volumes.splice(0..0, claim_volumes);
         }
     }
     let whole = json!({ "spec": completed });

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Manager, OneVersion, TrackedObject, WriteTarget, laws::spec};
-use crate::apply::{settled::fast_update, track::Comparisons};
+use crate::apply::{fast_path::fast_update, track::Comparisons};
 
 /// A write of a sequence.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ proptest! {
 }
 
 /// Returns whether a PUT of `new` by `manager` takes the fast path.
-fn is_settled(tracked: &mut TrackedObject, manager: &str, new: &Value) -> bool {
+fn takes_fast_path(tracked: &mut TrackedObject, manager: &str, new: &Value) -> bool {
     let live = tracked.object.clone().unwrap();
     let now = tracked.now();
     let mut new = new.clone();
@@ -92,21 +92,21 @@ fn the_fast_path_applies_to_changes_of_own_fields_only() {
     tracked.put("a", json!({"spec": {"size": 1, "plain": "x"}}));
     let mut resized = tracked.object.clone().unwrap();
     resized["spec"]["size"] = json!(2);
-    assert!(is_settled(&mut tracked, "a", &resized), "own field");
-    assert!(!is_settled(&mut tracked, "b", &resized), "a field of another manager");
+    assert!(takes_fast_path(&mut tracked, "a", &resized), "own field");
+    assert!(!takes_fast_path(&mut tracked, "b", &resized), "a field of another manager");
 
     let mut without = resized.clone();
     without["metadata"].as_object_mut().unwrap().remove("managedFields");
-    assert!(is_settled(&mut tracked, "a", &without), "omitted managers are kept");
+    assert!(takes_fast_path(&mut tracked, "a", &without), "omitted managers are kept");
     without["metadata"]["managedFields"] = json!([]);
-    assert!(!is_settled(&mut tracked, "a", &without), "an empty list resets the managers");
+    assert!(!takes_fast_path(&mut tracked, "a", &without), "an empty list resets the managers");
 
     let mut smaller = resized.clone();
     smaller["spec"].as_object_mut().unwrap().remove("plain");
-    assert!(!is_settled(&mut tracked, "a", &smaller), "a removed field has no manager");
+    assert!(!takes_fast_path(&mut tracked, "a", &smaller), "a removed field has no manager");
     let mut larger = resized;
     larger["spec"]["tags"] = json!(["t"]);
-    assert!(!is_settled(&mut tracked, "a", &larger), "a field that is new gets its first manager");
+    assert!(!takes_fast_path(&mut tracked, "a", &larger), "a field that is new gets its first manager");
 }
 
 #[test]
