@@ -44,6 +44,17 @@ const SHUTDOWN_MARGIN: Duration = Duration::from_secs(1);
 /// [`ApiServer::listen`] serves the same objects to other processes. Clones are handles to the same server. Dropping the
 /// last handle ends every watch.
 ///
+/// # Guarantees
+///
+/// - **One history.** All writes, of whatever resource, receive versions from one increasing sequence, as with etcd.
+/// - **All clients see the same objects**, in process and over sockets.
+/// - **A watch misses no event.** A watch from a version within the [history window](ApiServerBuilder::history) receives
+///   every later event in order. A watch from an older version receives 410 `Expired`.
+/// - **Reproducible.** With an injected [clock](ApiServerBuilder::clock) and [seed](ApiServerBuilder::seed), times, names
+///   and uids are reproducible.
+///
+/// Objects are not written to disk, and no pod is run: the server has no scheduler and no kubelet.
+///
 /// # Examples
 ///
 /// ```

@@ -1,9 +1,9 @@
 //! Limits and deadlines for requests of kube's own client.
 //!
-//! A [`Client`] applies its settings itself, above the transport. kube's client knows nothing of them, so a conversion to
-//! it puts [`Bounded`] into the stack. The service also lets a [`Client`] that was converted to kube's type and back find
-//! its settings again: each request of a `Client` carries a [`Caller`] among its extensions, and the service stores the
-//! client that it was made from in there.
+//! A [`Client`] applies its settings itself, above the transport. kube's client has no such settings, so a conversion to
+//! kube's type adds the service [`Bounded`] to the stack. The service also restores the settings of a [`Client`] that is
+//! converted to kube's type and back: each request of a `Client` carries a [`Caller`] in its extensions, and the service
+//! stores the client that it was made from in there.
 
 use std::{
     pin::{Pin, pin},

@@ -24,19 +24,38 @@ use crate::{
 
 /// A client of one API server: transport, credentials, [`Limits`] and [`Deadlines`].
 ///
-/// Cheap to clone; clones share the connection pool. The resources of a type are reached with
-/// [`resource`](Self::resource), those of a type known only at run time with [`dynamic`](Self::dynamic). All verbs return
-/// the same [`Error`](crate::Error).
+/// [`resource`](Self::resource) returns the verbs of a type, [`dynamic`](Self::dynamic) those of a type known only at run
+/// time. All verbs return the same [`Error`](crate::Error). Cheap to clone; clones share the connection pool.
 ///
-/// ```no_run
-/// use k8s_openapi::api::core::v1::{Node, Pod};
-/// use kube_core::params::ListParams;
+/// # Guarantees
+///
+/// - **Every request is bounded**: by a deadline, and by a limit on the size of its response.
+/// - **Nothing is sent twice**, except reads with a [retry policy](crate::rest::RequestBuilder::retry) and a request that
+///   was rejected with 401, which is sent once more with a new credential.
+/// - **Credentials are sent to the configured server only.** Redirects are not followed.
+/// - **No secret is printed**: `Debug` output and errors contain no credentials and no bodies.
+///
+/// # Example
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+/// use kube_core::params::{ListParams, PostParams};
 /// use watchkeeper_client::Client;
 ///
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let client = Client::try_default().await?;
-/// let web = client.resource::<Pod>().namespace("default").get("web").await?;
-/// let nodes = client.resource::<Node>().list(&ListParams::default()).await?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = watchkeeper_apiserver::ApiServer::in_process();
+/// // In a program: Client::try_default().await?
+/// let client = Client::from(server.client());
+///
+/// let mut settings = ConfigMap::default();
+/// settings.metadata.name = Some("settings".into());
+/// let maps = client.resource::<ConfigMap>().namespace("default");
+/// maps.create(&PostParams::default(), &settings).await?;
+/// assert!(maps.get("settings").await?.metadata.uid.is_some());
+///
+/// let namespaces = client.resource::<Namespace>().list(&ListParams::default()).await?;
+/// assert!(namespaces.items.iter().any(|namespace| namespace.metadata.name.as_deref() == Some("default")));
 /// # Ok(())
 /// # }
 /// ```
@@ -89,7 +108,7 @@ impl Client {
     /// Returns a client configured from `KUBECONFIG`, `~/.kube/config` or the service account of the pod, in this order.
     ///
     /// # Errors
-    /// If no configuration is found, or if it is invalid.
+    /// [`ConfigError`] when no configuration is found, or it is invalid.
     #[expect(
         clippy::unused_async,
         reason = "loading a configuration may become asynchronous; kube's is async too"
@@ -104,7 +123,7 @@ impl Client {
     /// passed to the service unchanged.
     ///
     /// # Panics
-    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside of a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -161,7 +180,7 @@ impl Client {
     /// `kube_client::Client::from(client)`.
     ///
     /// # Panics
-    /// Outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside of a tokio runtime, as [`kube_client::Client::new`] does.
     pub fn kube(&self) -> kube_client::Client {
         bounded::kube_client(self)
     }

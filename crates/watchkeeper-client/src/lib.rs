@@ -21,15 +21,15 @@
 //! | [`config`] | kubeconfig and in-cluster configuration, with safe defaults |
 //! | [`transport`] | the HTTP stack under a client: TLS, credentials that rotate, limits, warnings |
 //! | [`rest`] | requests as values, the [`rest::RestClient`] that sends them, typed resource clients |
-//! | [`wait`] | waits for one object, with a deadline |
-//! | [`clientset`] | every built-in group and version, generated |
+//! | [`wait`] | waits for a condition of one object, with a deadline |
+//! | [`clientset`] | accessors of every built-in resource, by client-go's names |
 //! | [`dynamic`] | names of resources known only at run time |
-//! | [`discovery`] | what the server serves, and the mapping between kinds and resources |
-//! | [`list_watch`] | list and watch as streams of objects, and the [`list_watch::ListerWatcher`] seam |
-//! | [`decode`] | bytes to objects: splitting, probing, cutting, parsing |
-//! | [`classify`] | one table from errors to what to do next |
-//! | [`mod@error`] | what can go wrong between a request and its result |
-//! | [`limits`] | how much a server may make us hold |
+//! | [`discovery`] | the resources of the server, and the mapping between kinds and resources |
+//! | [`list_watch`] | list and watch as streams of objects: the [`list_watch::ListerWatcher`] trait and its sources |
+//! | [`decode`] | decoding of bytes to objects: splitting, probing, parsing |
+//! | [`classify`] | the table from failures of lists and watches to recoveries |
+//! | [`mod@error`] | the error of all requests, and its parts |
+//! | [`limits`] | memory limits of a response |
 //!
 //! # Coming from kube-rs or client-go
 //!

@@ -38,7 +38,7 @@ pub enum KeyError {
     #[error("an object without metadata.name has no key; set the name, or keep it when transforming")]
     NoName,
     /// The key exceeds [`ObjectKey::MAX_BYTES`]. No API server stores an object with such a name.
-    #[error("a key of {bytes} bytes; the longest is of {}", ObjectKey::MAX_BYTES)]
+    #[error("a key of {bytes} bytes exceeds the maximum of {}", ObjectKey::MAX_BYTES)]
     TooLong {
         /// The length of the key.
         bytes: usize,

@@ -8,14 +8,14 @@ use crate::{Client, dynamic::GroupVersionResource, rest::ResourceClient};
 
 macro_rules! group_version {
     ($Type:ident $accessor:ident $api_version:literal) => {
-        #[doc = concat!("The resources of `", $api_version, "`, from [`Clientset::", stringify!($accessor), "`].")]
+        #[doc = concat!("The resources of `", $api_version, "`; see [`Clientset::", stringify!($accessor), "`].")]
         #[derive(Debug, Clone, Copy)]
         pub struct $Type<'a> {
             client: &'a Client,
         }
 
         impl Clientset {
-            #[doc = concat!("The resources of `", $api_version, "`.")]
+            #[doc = concat!("Returns the resources of `", $api_version, "`.")]
             pub fn $accessor(&self) -> $Type<'_> {
                 $Type { client: &self.client }
             }
@@ -33,30 +33,30 @@ macro_rules! resources {
 
 macro_rules! resource {
     (namespaced ($($module:ident)::+) $Kind:ident $method:ident $in_all:ident) => {
-        #[doc = concat!("Objects of kind `", stringify!($Kind), "` in one namespace.")]
+        #[doc = concat!("Returns a client of the `", stringify!($Kind), "` objects in one namespace.")]
         pub fn $method(&self, namespace: &str) -> ResourceClient<$($module)::+::$Kind> {
             self.client.resource().namespace(namespace)
         }
 
-        #[doc = concat!("Objects of kind `", stringify!($Kind), "` in all namespaces.")]
+        #[doc = concat!("Returns a client of the `", stringify!($Kind), "` objects in all namespaces.")]
         pub fn $in_all(&self) -> ResourceClient<$($module)::+::$Kind> {
             self.client.resource()
         }
     };
     (cluster ($($module:ident)::+) $Kind:ident $method:ident) => {
-        #[doc = concat!("Objects of kind `", stringify!($Kind), "`, which are in no namespace.")]
+        #[doc = concat!("Returns a client of the `", stringify!($Kind), "` objects, which are cluster-scoped.")]
         pub fn $method(&self) -> ResourceClient<$($module)::+::$Kind> {
             self.client.resource()
         }
     };
     (namespaced_create_only ($($module:ident)::+) $Kind:ident $method:ident) => {
-        #[doc = concat!("Creates a `", stringify!($Kind), "` in a namespace, to get it back answered.")]
+        #[doc = concat!("Creates a `", stringify!($Kind), "` in a namespace and returns it with the result in its status.")]
         pub fn $method(&self, namespace: &str) -> CreateOnlyClient<$($module)::+::$Kind> {
             CreateOnlyClient::new(self.client.resource().namespace(namespace))
         }
     };
     (cluster_create_only ($($module:ident)::+) $Kind:ident $method:ident) => {
-        #[doc = concat!("Creates a `", stringify!($Kind), "`, to get it back answered.")]
+        #[doc = concat!("Creates a `", stringify!($Kind), "` and returns it with the result in its status.")]
         pub fn $method(&self) -> CreateOnlyClient<$($module)::+::$Kind> {
             CreateOnlyClient::new(self.client.resource())
         }
@@ -66,24 +66,24 @@ macro_rules! resource {
 for_each_group_version!(group_version);
 for_each_resource!(resources);
 
-/// A resource this build has a type and an accessor for.
+/// A built-in resource that this build has a type and an accessor for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuiltInResource {
     /// The group, version and resource path segment under which the kind is served.
     pub resource: GroupVersionResource,
-    /// The kind of its objects.
+    /// The kind of the objects.
     pub kind: &'static str,
-    /// Whether its objects live in namespaces.
+    /// Whether the objects are namespaced.
     pub is_namespaced: bool,
-    /// Whether its objects are only ever created, to be answered.
+    /// Whether the objects can only be created; see [`CreateOnlyClient`].
     pub is_create_only: bool,
 }
 
-/// Every resource this build has a type and an accessor for, sorted by group and version.
+/// Returns every built-in resource that this build has a type and an accessor for, sorted by group and version.
 ///
-/// Compared with [what a server serves](crate::discovery::ServerResources) it tells what is left to the
-/// [dynamic client](crate::Client::dynamic).
+/// Resources of a server ([`ServerResources`](crate::discovery::ServerResources)) that are not among them need the
+/// [dynamic client](crate::Client::dynamic) or a type of their own.
 pub fn built_in_resources() -> Vec<BuiltInResource> {
     let mut all = Vec::new();
     macro_rules! rows {

@@ -1,4 +1,4 @@
-//! Kinds that are asked and answered, never stored.
+//! Kinds that can only be created, such as reviews.
 
 use std::fmt;
 
@@ -7,22 +7,25 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Error, rest::ResourceClient};
 
-/// The one verb of a kind that is a question: create it, and it comes back answered.
+/// A client of a kind that can only be created, such as a review. The server returns the result in the status.
 ///
-/// There is nothing to get, list or watch, and this type makes that a compile error and not a 405.
+/// The server does not store such objects. Getting, listing or watching them does not compile.
 ///
-/// ```no_run
-/// # async fn example(clientset: watchkeeper_client::clientset::Clientset) -> Result<(), watchkeeper_client::Error> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), watchkeeper_client::Error> {
+/// # let server = watchkeeper_apiserver::ApiServer::in_process();
+/// # let clientset = watchkeeper_client::Client::from(server.client()).clientset();
 /// use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 ///
-/// let mut question = SelfSubjectAccessReview::default();
-/// question.spec.resource_attributes = Some(ResourceAttributes {
+/// let mut review = SelfSubjectAccessReview::default();
+/// review.spec.resource_attributes = Some(ResourceAttributes {
 ///     verb: Some("watch".into()),
 ///     resource: Some("pods".into()),
 ///     ..ResourceAttributes::default()
 /// });
-/// let answer = clientset.authorization_v1().self_subject_access_reviews().create(&question).await?;
-/// println!("may watch pods: {}", answer.status.is_some_and(|status| status.allowed));
+/// let reviewed = clientset.authorization_v1().self_subject_access_reviews().create(&review).await?;
+/// assert!(reviewed.status.is_some_and(|status| status.allowed));
 /// # Ok(())
 /// # }
 /// ```
@@ -35,20 +38,20 @@ impl<K: Resource + Serialize + DeserializeOwned> CreateOnlyClient<K> {
         Self { client }
     }
 
-    /// Asks the question; the answer is in the status of what comes back.
+    /// Creates the object and returns it with the result in its status.
     ///
     /// # Errors
-    /// When the request fails. A question answered with "no" is no error.
-    pub async fn create(&self, question: &K) -> Result<K, Error> {
-        self.create_with(&PostParams::default(), question).await
+    /// [`Error`] when the request fails. A negative result is not an error.
+    pub async fn create(&self, object: &K) -> Result<K, Error> {
+        self.create_with(&PostParams::default(), object).await
     }
 
     /// Creates the object with parameters; see [`create`](Self::create).
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn create_with(&self, params: &PostParams, question: &K) -> Result<K, Error> {
-        self.client.create(params, question).await
+    pub async fn create_with(&self, params: &PostParams, object: &K) -> Result<K, Error> {
+        self.client.create(params, object).await
     }
 
     #[cfg(test)]

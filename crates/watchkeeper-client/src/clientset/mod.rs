@@ -1,21 +1,19 @@
-//! Every built-in group and version, generated.
+//! Accessors of every built-in group, version and resource, by client-go's names.
 //!
-//! The accessors return the same [`ResourceClient`]s as [`Client::resource`], by client-go's names instead of by Rust types.
+//! The accessors return the same [`ResourceClient`]s as [`Client::resource`].
 //!
-//! # What has no accessor
+//! # Kinds without a full client
 //!
-//! Some kinds are questions or commands and are never stored:
+//! - Reviews (`TokenReview`, `SelfSubjectAccessReview` and similar) can only be created. The result is in the status of
+//!   the returned object. Their accessors return a [`CreateOnlyClient`].
+//! - `Eviction`, `Binding`, `TokenRequest` and `Scale` are subresources of an object, and methods of its client:
+//!   `pods.evict`, `pods.bind`, `service_accounts.create_token` and, for every type, `scale`.
 //!
-//! - Reviews (`TokenReview`, `SelfSubjectAccessReview` and their like) can only be created; the answer is in the
-//!   status of what comes back. Their accessors give a [`CreateOnlyClient`], which has that one verb.
-//! - `Eviction`, `Binding`, `TokenRequest` and `Scale` are commands to one object, so they are methods of its
-//!   client: `pods.evict`, `pods.bind`, `service_accounts.create_token` and, for every type, `scale`.
+//! # Code generation
 //!
-//! # How it is made
-//!
-//! `cargo xtask clientset` reads the sources of k8s-openapi, for every version of Kubernetes it has types for, and
-//! writes a table of group-versions and resources, each with the versions that have it; macros here turn the rows
-//! into accessors. Which rows a build has depends on the version feature of k8s-openapi it was built with.
+//! `cargo xtask clientset` reads the sources of k8s-openapi for every Kubernetes version that it supports, and writes a
+//! table of group-versions and resources with the versions that have them. Macros expand the rows to accessors. The
+//! Kubernetes version that k8s-openapi is built for determines the rows of a build.
 
 mod built_in;
 mod create_only;
@@ -29,13 +27,16 @@ use crate::Client;
 #[cfg(doc)]
 use crate::rest::ResourceClient;
 
-/// Typed clients for everything that is built into Kubernetes, by group, version and resource.
+/// Typed clients of all resources that are built into Kubernetes, by group, version and resource.
 ///
 /// The names are client-go's: `clientset.core_v1().pods("default")`, `clientset.apps_v1().deployments("web")`. Accessors
 /// send no request. [`Client::resource`] covers custom types too. Cheap to clone.
 ///
-/// ```no_run
-/// # async fn example(client: watchkeeper_client::Client) -> Result<(), watchkeeper_client::Error> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), watchkeeper_client::Error> {
+/// # let server = watchkeeper_apiserver::ApiServer::in_process();
+/// # let client = watchkeeper_client::Client::from(server.client());
 /// use kube_core::params::ListParams;
 ///
 /// let clientset = client.clientset();

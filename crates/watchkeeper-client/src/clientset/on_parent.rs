@@ -1,4 +1,4 @@
-//! Commands to one object, as methods of its client. (`evict` and `scale` are with the resource client itself.)
+//! Subresources of one type, as methods of its client. (`evict` and `scale` are in the `rest` module.)
 
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
@@ -10,20 +10,20 @@ use kube_core::{Status, params::PostParams};
 use crate::{Error, rest::ResourceClient};
 
 impl ResourceClient<Pod> {
-    /// Binds a pod to the node `binding.target` names: what a scheduler does in the end.
+    /// Binds a pod to the node that `binding.target` names, as a scheduler does.
     ///
     /// # Errors
-    /// When the request fails; a pod that is bound already is a conflict.
+    /// [`Error`] when the request fails. A pod that is already bound is a [conflict](Error::is_conflict).
     pub async fn bind(&self, name: &str, params: &PostParams, binding: &Binding) -> Result<Status, Error> {
         self.create_subresource(name, "binding", params, binding).await
     }
 }
 
 impl ResourceClient<ServiceAccount> {
-    /// Makes a token for a service account; it is in the status of what comes back.
+    /// Creates a token of a service account and returns it in the status.
     ///
     /// # Errors
-    /// When the request fails.
+    /// [`Error`] when the request fails.
     #[doc(alias = "create_token_request")]
     pub async fn create_token(
         &self,
@@ -36,10 +36,10 @@ impl ResourceClient<ServiceAccount> {
 }
 
 impl ResourceClient<CertificateSigningRequest> {
-    /// Approves or denies a request, by the conditions in the status of `request`.
+    /// Approves or denies a certificate signing request by the conditions in its status.
     ///
     /// # Errors
-    /// When the request fails.
+    /// [`Error`] when the request fails.
     #[doc(alias = "get_approval")]
     pub async fn update_approval(
         &self,
@@ -52,10 +52,10 @@ impl ResourceClient<CertificateSigningRequest> {
 }
 
 impl ResourceClient<Namespace> {
-    /// Replaces the finalizers in the spec of a namespace; once a deleted namespace has none, it is gone.
+    /// Replaces the finalizers in the spec of a namespace. A deleted namespace without finalizers is removed.
     ///
     /// # Errors
-    /// When the request fails.
+    /// [`Error`] when the request fails.
     pub async fn finalize(
         &self,
         name: &str,

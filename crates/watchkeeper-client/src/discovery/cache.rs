@@ -126,12 +126,12 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        pin::Pin,
-        sync::atomic::{AtomicU32, Ordering},
-    };
+    use std::sync::atomic::{AtomicU32, Ordering};
 
-    use futures_util::{FutureExt, future::join_all};
+    use futures_util::{
+        FutureExt,
+        future::{LocalBoxFuture, join_all},
+    };
     use tokio::sync::oneshot;
 
     use super::*;
@@ -148,9 +148,9 @@ mod tests {
     fn started_fetch<'a>(
         cache: &'a TestCache,
         count: &'a AtomicU32,
-    ) -> (oneshot::Sender<()>, Pin<Box<impl Future<Output = Result<Arc<u32>, &'static str>> + use<'a>>>) {
+    ) -> (oneshot::Sender<()>, LocalBoxFuture<'a, Result<Arc<u32>, &'static str>>) {
         let (release, released) = oneshot::channel();
-        let mut fetch = Box::pin(cache.get(async || {
+        let mut fetch: LocalBoxFuture<'a, _> = Box::pin(cache.get(async || {
             let _ = released.await;
             counted(count).await
         }));

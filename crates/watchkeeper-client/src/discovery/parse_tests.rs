@@ -187,16 +187,16 @@ fn legacy_resources_collect_their_subresources() {
 #[test]
 fn malformed_documents_are_errors_with_a_position_and_no_quote() {
     let secret = "hunter2";
-    for (body, said) in [
+    for (body, expected) in [
         (format!("<html>{secret}</html>"), "not JSON at line 1 column 1"),
-        (format!("{{\"kind\":\"APIGroupList\",\"groups\":\"{secret}\"}}"), "another type than expected"),
-        (String::new(), "ends too early"),
-        ("{\"kind\":\"APIGroupList\",\"groups\":[".to_owned(), "ends too early"),
+        (format!("{{\"kind\":\"APIGroupList\",\"groups\":\"{secret}\"}}"), "a value of an unexpected type"),
+        (String::new(), "is truncated"),
+        ("{\"kind\":\"APIGroupList\",\"groups\":[".to_owned(), "is truncated"),
         ("{\"kind\":\"Status\"}".to_owned(), "expected APIGroupList, got \"Status\""),
         ("{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v9\"}".to_owned(), "v9"),
     ] {
         let error = root(DiscoveryEndpoint::Groups, Some("application/json"), body.as_bytes()).unwrap_err();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
         assert!(!error.contains(secret), "{error}");
     }
     let error = resource_list(&GroupVersion::gv("", "v1"), b"{\"kind\":\"PodList\"}").unwrap_err();

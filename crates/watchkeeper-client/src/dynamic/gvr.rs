@@ -1,4 +1,4 @@
-//! The name of a resource on the server.
+//! Names of resources: group, version and plural.
 
 use std::{fmt, str::FromStr};
 
@@ -7,8 +7,8 @@ use kube_core::{GroupVersion, GroupVersionKind};
 /// The API group, version and plural name that identify a resource.
 ///
 /// Prints and parses as `apps/v1/deployments`, or `v1/pods` for the core group, whose name is empty. That is
-/// the resource's URL below `/apis/` or `/api/`. Parsing checks the shape only; a part that cannot stand in a
-/// URL is refused when a request is built.
+/// the resource's URL below `/apis/` or `/api/`. Parsing checks the number of parts only. A part that is invalid in a
+/// URL is rejected when a request is built.
 ///
 /// ```
 /// use watchkeeper_client::dynamic::GroupVersionResource;
@@ -23,19 +23,19 @@ use kube_core::{GroupVersion, GroupVersionKind};
 pub struct GroupVersionResource {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The version, `v1` for example.
+    /// The version, such as `v1`.
     pub version: String,
     /// The plural name, as in URLs.
     pub resource: String,
 }
 
 impl GroupVersionResource {
-    /// The resource `resource` of `group` (empty for the core group) in `version`.
+    /// Creates the name of `resource` in `version` of `group`, which is empty for the core group.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
-    /// The group and version.
+    /// Returns the group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::gv(&self.group, &self.version)
     }
@@ -50,7 +50,7 @@ impl fmt::Display for GroupVersionResource {
     }
 }
 
-/// The text is not the name of a resource.
+/// The error of parsing a text that is not the name of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} does not name a resource; write group/version/resource, or version/resource for the core group"
@@ -87,7 +87,7 @@ impl From<&kube_core::ApiResource> for GroupVersionResource {
     }
 }
 
-/// The kind stays empty: requests are made of the resource name, and objects carry their kind.
+/// The kind stays empty: requests need the resource name only, and objects carry their kind.
 impl From<&GroupVersionResource> for kube_core::ApiResource {
     fn from(resource: &GroupVersionResource) -> Self {
         let kind_unknown = GroupVersionKind::gvk(&resource.group, &resource.version, "");

@@ -146,7 +146,7 @@ impl fmt::Display for Awaited {
         f.write_str(match self {
             Self::Head => "no response",
             Self::Body => "no complete response",
-            Self::Chunk => "nothing more was received",
+            Self::Chunk => "no further data",
         })
     }
 }
@@ -208,10 +208,10 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax { line, column } => write!(f, "not JSON at line {line} column {column}"),
-            Self::Truncated => f.write_str("the JSON ends too early"),
+            Self::Truncated => f.write_str("the JSON is truncated"),
             Self::MissingField { message } => f.write_str(message),
             Self::Shape { line, column } => {
-                write!(f, "a value of another type than expected at line {line} column {column}")
+                write!(f, "a value of an unexpected type at line {line} column {column}")
             }
             Self::Utf8 => f.write_str("not UTF-8"),
             Self::Encoding => f.write_str("it is compressed, which was not requested"),

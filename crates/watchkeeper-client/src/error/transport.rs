@@ -107,10 +107,10 @@ impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Refused => "connection refused; check that the server runs and the address is right",
-            Self::Reset => "the connection was cut",
+            Self::Reset => "the connection was reset",
             Self::UnexpectedEof => "the connection ended in the middle of the response",
             Self::TimedOut => "the connection timed out",
-            Self::Unreachable => "the server cannot be reached from here",
+            Self::Unreachable => "the server is unreachable",
             Self::Tls => {
                 "no trusted TLS connection; check the certificate authority and the client certificate"
             }

@@ -225,6 +225,9 @@ impl RequestBuilder {
     }
 
     /// Returns the request without sending it.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] for the first invalid part, a missing resource, or a write with a retry policy.
     pub fn build(self) -> Result<ApiRequest, InvalidRequest> {
         let request = self.request?;
         if self.options.retry.is_some() && !self.verb.is_read() {
@@ -250,6 +253,9 @@ impl RequestBuilder {
     }
 
     /// Sends the request and decodes the response as `T`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the request is invalid, and any other [`Error`] when it fails or the response is not a `T`.
     #[doc(alias = "Do")]
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
         let ready = self.ready()?;
@@ -260,6 +266,9 @@ impl RequestBuilder {
     /// Sends the request and decodes the response as `T`, or returns `None` if the object does not exist.
     ///
     /// Other 404 responses are errors; see [`Error::is_object_not_found`].
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), except for an object that does not exist.
     pub async fn send_optional<T: DeserializeOwned>(self) -> Result<Option<T>, Error> {
         match self.send().await {
             Ok(object) => Ok(Some(object)),
@@ -279,6 +288,9 @@ impl RequestBuilder {
     }
 
     /// Sends the request and returns the response body as text.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and [`Error::Decode`] when the body is not UTF-8.
     pub async fn text(self) -> Result<String, Error> {
         let ready = self.ready()?;
         let (_, body) = ready.whole_with_retries().await?;
@@ -294,6 +306,9 @@ impl RequestBuilder {
     /// Sends the request and returns the response body as a stream.
     ///
     /// The deadline applies to the response head, the idle deadline to each chunk after it.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), for the response head. A later failure is the last item of the stream.
     pub async fn stream(self) -> Result<ByteStream, Error> {
         let ready = self.ready()?;
         let mut attempts = ready.attempts();

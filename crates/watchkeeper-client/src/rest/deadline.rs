@@ -1,4 +1,4 @@
-//! How long a request may take.
+//! Deadlines of requests.
 
 use std::{
     pin::{Pin, pin},
@@ -16,13 +16,13 @@ use tokio::time::Sleep;
 pub struct Deadlines {
     /// The time from sending a request to the last byte of its response; for a stream, to the end of the response head.
     ///
-    /// Defaults to 65 seconds: API servers end a request after 60 seconds by default and report that with a status, which
-    /// this leaves time for.
+    /// Defaults to 65 seconds. API servers end a request after 60 seconds by default and report that with a status, which
+    /// arrives before this deadline.
     pub request: Duration,
     /// The time between two chunks of a stream; `None` for no limit.
     ///
-    /// Defaults to 5 minutes. A watch with bookmarks receives one about once a minute, so that a silence of this length is a
-    /// dead connection. A followed log may well be silent for longer; [`ResourceClient::log`] sets no limit for it.
+    /// Defaults to 5 minutes. A watch with bookmarks receives one about once a minute, so a longer silence is a sign of a
+    /// dead connection. A followed log may be silent for longer, so [`ResourceClient::log`] sets no limit for it.
     ///
     /// [`ResourceClient::log`]: super::ResourceClient::log
     pub idle: Option<Duration>,
@@ -50,7 +50,7 @@ impl Deadline {
         Self { sleep: Box::pin(tokio::time::sleep(after)), after }
     }
 
-    /// Runs a step in the rest of the time; the error is the whole span.
+    /// Runs a step in the remaining time. The error is the whole span.
     pub(crate) async fn run<F: Future>(&mut self, step: F) -> Result<F::Output, Duration> {
         match select(pin!(step), &mut self.sleep).await {
             Either::Left((output, _)) => Ok(output),
@@ -67,7 +67,7 @@ impl Deadline {
         };
         match end {
             Some(end) => self.sleep.as_mut().reset(end),
-            // Further away than clocks go.
+            // Out of the range of the clock.
             None => self.sleep = Box::pin(tokio::time::sleep(after)),
         }
         self.after = after;

@@ -9,11 +9,6 @@
 //! | `retry` | [`Retry`] and [`retry_on_conflict`] |
 //! | `stream` | [`ByteStream`]: a response body as a stream |
 
-#![expect(
-    clippy::missing_errors_doc,
-    reason = "all functions here fail with Error, InvalidRequest or PathError, whose variants document the cases"
-)]
-
 mod builder;
 mod deadline;
 mod info;
@@ -45,16 +40,19 @@ use crate::Client;
 
 /// The client of single requests: verb, resource, namespace, name, subresource, query and body in, result out.
 ///
-/// All other clients are built on this one. Use it for a resource or path that none of them covers. Each request
-/// has a deadline, each response a limit, paths are checked, redirects are not followed, and a response that is not a
-/// success is an [`Error`](crate::Error) that names the request. Nothing is sent twice, except for reads with
-/// [`RequestBuilder::retry`]. Cheap to clone.
+/// All other clients are built on this one. Use it for a resource or path that none of them covers. The guarantees of
+/// [`Client`] hold. In addition, paths are checked, and a response that is not a success is an [`Error`](crate::Error)
+/// that names the request. Cheap to clone.
 ///
-/// ```no_run
-/// # use watchkeeper_client::{Error, rest::RestClient};
+/// ```
+/// # use watchkeeper_client::{Client, Error};
 /// # use kube_core::{ObjectList, params::ListParams};
 /// # use k8s_openapi::api::core::v1::Pod;
-/// # async fn example(rest: RestClient) -> Result<(), Error> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// # let server = watchkeeper_apiserver::ApiServer::in_process();
+/// # let client = Client::from(server.client());
+/// let rest = client.rest();
 /// let pods: ObjectList<Pod> = rest
 ///     .get()
 ///     .namespace("default")
@@ -62,6 +60,7 @@ use crate::Client;
 ///     .params(&ListParams::default().limit(500))
 ///     .send()
 ///     .await?;
+/// assert!(pods.items.is_empty());
 /// # Ok(())
 /// # }
 /// ```

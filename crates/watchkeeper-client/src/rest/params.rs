@@ -18,6 +18,9 @@ use super::request::InvalidRequest;
 /// unchanged. A combination that every server rejects is rejected before it is sent.
 pub trait QueryParams {
     /// Checks the parameters and appends them to `query`.
+    ///
+    /// # Errors
+    /// [`InvalidRequest::Params`] when the parameters contradict each other.
     fn append_to(&self, query: &mut Query) -> Result<(), InvalidRequest>;
 }
 

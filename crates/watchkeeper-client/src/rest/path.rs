@@ -85,7 +85,7 @@ pub enum PathError {
         value: String,
     },
     /// A server would read the path as another resource.
-    #[error("the server would read {path:?} as something else: {why}")]
+    #[error("the server would read {path:?} as another resource: {why}")]
     Ambiguous {
         /// The path as it would have been sent.
         path: String,
@@ -159,6 +159,9 @@ pub struct ResourcePath {
 
 impl ResourcePath {
     /// Returns the cluster-wide collection of a resource. The core group is `""`.
+    ///
+    /// # Errors
+    /// [`PathError`] when a part is empty, is `.` or `..`, or contains an invalid character. The group may be empty.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -179,18 +182,28 @@ impl ResourcePath {
     }
 
     /// Returns this path in a namespace.
+    ///
+    /// # Errors
+    /// [`PathError`] when the namespace is empty, is `.` or `..`, or contains an invalid character.
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Result<Self, PathError> {
         self.namespace = Some(checked(Segment::Namespace, namespace)?);
         Ok(self)
     }
 
     /// Returns the path of one object of the collection.
+    ///
+    /// # Errors
+    /// [`PathError`] when the name is empty, is `.` or `..`, or contains an invalid character.
     pub fn named(mut self, name: impl Into<String>) -> Result<Self, PathError> {
         self.name = Some(checked(Segment::Name, name)?);
         Ok(self)
     }
 
     /// Appends a subresource of the object. Each call adds one segment, as `proxy` paths need.
+    ///
+    /// # Errors
+    /// [`PathError`] when the path has no object name, or the subresource is empty, is `.` or `..`, or contains an invalid
+    /// character.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Result<Self, PathError> {
         let subresource = checked(Segment::Subresource, subresource)?;
         if self.name.is_none() {
@@ -325,6 +338,10 @@ pub struct AbsolutePath {
 
 impl AbsolutePath {
     /// Creates a path from text that is not percent-encoded. One trailing slash is ignored.
+    ///
+    /// # Errors
+    /// [`PathError`] when the path does not start with `/`, or a segment is empty, is `.` or `..`, or contains an invalid
+    /// character.
     pub fn new(path: &str) -> Result<Self, PathError> {
         let inner = path.strip_prefix('/').ok_or_else(|| PathError::NotAbsolute(path.to_owned()))?;
         let inner = inner.strip_suffix('/').unwrap_or(inner);

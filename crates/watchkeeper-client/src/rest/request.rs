@@ -32,21 +32,21 @@ pub enum InvalidRequest {
     /// The parameters contradict each other or the verb.
     #[error("{0}")]
     Params(&'static str),
-    /// A header's name or value cannot be sent. The value is not repeated, it may be a credential.
+    /// The name or the value of a header cannot be sent. The value is not quoted, because it may be a credential.
     #[error("header {0:?} has a name or a value that cannot be sent")]
     Header(String),
     /// The body could not be written as JSON.
     #[error("the body could not be written as JSON")]
     Body,
-    /// The URI the parts make is too long or otherwise not one.
-    #[error("the path and query do not make a valid URI")]
+    /// The path and query do not form a valid URI, for example because they are too long.
+    #[error("the path and query do not form a valid URI")]
     Uri,
     /// A retry policy was set on a write.
     #[error(
         "{0} requests are not retried: a lost response does not mean a lost write; use retry_on_conflict or decide per call"
     )]
     RetryOfWrite(Verb),
-    /// The object and the request disagree, or the object has no name yet.
+    /// The object does not fit the request, or has no name.
     #[error("{0}")]
     Object(&'static str),
     /// A namespaced resource has no namespace, or a cluster-scoped resource has one.
@@ -56,9 +56,9 @@ pub enum InvalidRequest {
 
 /// A complete request to an API server that has not been sent.
 ///
-/// A plain value: two equal requests put the same bytes on the wire. Built for a verb by the constructors, sent by
-/// [`RestClient::request`](super::RestClient::request), or turned into an `http` request with
-/// [`ApiRequest::into_http`] and sent by any HTTP client.
+/// A request is a plain value: two equal requests send the same bytes. The constructors build the request of a verb.
+/// [`RestClient::request`](super::RestClient::request) sends it, and [`ApiRequest::into_http`] converts it for any HTTP
+/// client.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "a request does nothing until it is sent"]
 pub struct ApiRequest {
@@ -103,17 +103,26 @@ impl ApiRequest {
         Ok(Self::on(verb, path))
     }
 
-    /// Reads one object or subresource.
+    /// Creates the request that reads one object or subresource.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names no object or the parameters are invalid.
     pub fn get(path: ResourcePath, params: &GetParams) -> Result<Self, InvalidRequest> {
         Self::on_object(Verb::Get, path)?.with_params(params)
     }
 
-    /// Reads a collection, or one page of it.
+    /// Creates the request that reads a collection, or one page of it.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names an object or the parameters are invalid.
     pub fn list(path: ResourcePath, params: &ListParams) -> Result<Self, InvalidRequest> {
         Self::on_collection(Verb::List, path)?.with_params(params)
     }
 
-    /// Watches a collection from `resource_version` on; `""` lets the server choose.
+    /// Creates the request that watches a collection after `resource_version`. With `""`, the server chooses the start.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names an object or the parameters are invalid.
     pub fn watch(
         path: ResourcePath,
         params: &WatchParams,
@@ -126,7 +135,11 @@ impl ApiRequest {
         Ok(request)
     }
 
-    /// Creates an object in a collection, or a subresource of an object (an eviction, a binding, a token).
+    /// Creates the request that creates an object, or a subresource of an object (an eviction, a binding, a token).
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names an object without a subresource, the parameters are invalid, or `object` does
+    /// not serialize.
     pub fn create(
         path: ResourcePath,
         params: &PostParams,
@@ -140,7 +153,10 @@ impl ApiRequest {
         Self::on(Verb::Create, path).with_params(params)?.with_json(object)
     }
 
-    /// Replaces an object or a subresource.
+    /// Creates the request that replaces an object or a subresource.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names no object, the parameters are invalid, or `object` does not serialize.
     pub fn update(
         path: ResourcePath,
         params: &PostParams,
@@ -149,7 +165,11 @@ impl ApiRequest {
         Self::on_object(Verb::Update, path)?.with_params(params)?.with_json(object)
     }
 
-    /// Patches an object or a subresource.
+    /// Creates the request that patches an object or a subresource.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names no object, the parameters do not fit the kind of patch, or the patch does not
+    /// serialize. An apply needs a field manager, and only an apply can be forced.
     pub fn patch<P: Serialize>(
         object: ResourcePath,
         params: &PatchParams,
@@ -169,12 +189,18 @@ impl ApiRequest {
         Self::on_object(Verb::Patch, object)?.with_params(params)?.with_patch(patch)
     }
 
-    /// Deletes an object.
+    /// Creates the request that deletes an object.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names no object.
     pub fn delete(path: ResourcePath, params: &DeleteParams) -> Result<Self, InvalidRequest> {
         Ok(Self::on_object(Verb::Delete, path)?.with_delete_options(delete_body(params)?))
     }
 
-    /// Deletes the objects of a collection that `list` selects.
+    /// Creates the request that deletes the objects of a collection that `list` selects.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path names an object or the parameters are invalid.
     pub fn delete_collection(
         path: ResourcePath,
         params: &DeleteParams,
@@ -184,7 +210,7 @@ impl ApiRequest {
         Ok(request.with_delete_options(delete_body(params)?))
     }
 
-    /// Reads a non-resource path.
+    /// Creates the request that reads a non-resource path.
     pub fn raw(path: AbsolutePath) -> Self {
         Self::new(Verb::Get, RequestTarget::Path(path))
     }
@@ -197,6 +223,9 @@ impl ApiRequest {
     }
 
     /// Adds parameters to the query.
+    ///
+    /// # Errors
+    /// [`InvalidRequest::Params`] when the parameters contradict each other.
     pub fn with_params(mut self, params: &impl QueryParams) -> Result<Self, InvalidRequest> {
         params.append_to(&mut self.query)?;
         Ok(self)
@@ -209,6 +238,9 @@ impl ApiRequest {
     }
 
     /// Sets a header and replaces its previous value.
+    ///
+    /// # Errors
+    /// [`InvalidRequest::Header`] when the name or the value is not valid in a header.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidRequest> {
         let invalid = || InvalidRequest::Header(name.chars().filter(|c| !c.is_control()).collect());
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
@@ -218,12 +250,18 @@ impl ApiRequest {
     }
 
     /// Sets the body to `object` as JSON.
+    ///
+    /// # Errors
+    /// [`InvalidRequest::Body`] when `object` does not serialize.
     pub fn with_json(self, object: &impl Serialize) -> Result<Self, InvalidRequest> {
         let body = serde_json::to_vec(object).map_err(|_| InvalidRequest::Body)?;
         Ok(self.with_body(JSON, body))
     }
 
     /// Sets the body to a patch.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the patch does not serialize or its kind is not supported.
     pub fn with_patch<P: Serialize>(self, patch: &Patch<P>) -> Result<Self, InvalidRequest> {
         let (content_type, body) = patch_body(patch)?;
         Ok(self.with_body(content_type, body))
@@ -258,6 +296,9 @@ impl ApiRequest {
     ///
     /// The default `Accept` header requests JSON and the default `Accept-Encoding` no compression. A reader that requests
     /// compression must limit the body while it is decompressed.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path is ambiguous for a server, or path and query do not form a valid URI.
     pub fn into_http(self) -> Result<http::Request<Vec<u8>>, InvalidRequest> {
         let mut uri = match &self.info.target {
             RequestTarget::Resource(path) => {

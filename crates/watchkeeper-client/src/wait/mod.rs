@@ -48,19 +48,33 @@ where
     /// A watch that ends is resumed, or the object is listed again, by the rules of [`classify`](mod@crate::classify). The
     /// wait does not poll.
     ///
-    /// ```no_run
-    /// use std::{ops::ControlFlow, time::Duration};
-    /// use k8s_openapi::api::core::v1::Pod;
-    /// use watchkeeper_client::{Client, Error, wait};
+    /// ```
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_core::params::{Patch, PatchParams, PostParams};
+    /// use watchkeeper_client::wait;
+    /// # use watchkeeper_client::Client;
     ///
-    /// # async fn example(client: Client) -> Result<(), Error> {
-    /// let pods = client.resource::<Pod>().namespace("default");
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), watchkeeper_client::Error> {
+    /// # let server = watchkeeper_apiserver::ApiServer::in_process();
+    /// # let client = Client::from(server.client());
+    /// let maps = client.resource::<ConfigMap>().namespace("default");
     /// let minute = Duration::from_secs(60);
-    /// pods.await_condition("web", wait::condition_true("Ready"), minute).await?;
-    /// let running = wait::described("phase Running", |pod: Option<&Pod>| {
-    ///     pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()) == Some("Running")
+    /// let mut settings = ConfigMap::default();
+    /// settings.metadata.name = Some("settings".into());
+    /// maps.create(&PostParams::default(), &settings).await?;
+    /// maps.await_condition("settings", wait::exists(), minute).await?;
+    ///
+    /// // In a program, another process writes the object. For a pod: wait::condition_true("Ready").
+    /// let patch = Patch::Merge(serde_json::json!({"data": {"mode": "fast"}}));
+    /// let params = PatchParams::default();
+    /// let patched = maps.patch("settings", &params, &patch);
+    /// let is_fast = wait::described("mode fast", |map: Option<&ConfigMap>| {
+    ///     map.and_then(|map| map.data.as_ref()?.get("mode")).is_some_and(|mode| mode == "fast")
     /// });
-    /// pods.await_condition("web", running, minute).await?;
+    /// let (patched, found) = tokio::join!(patched, maps.await_condition("settings", is_fast, minute));
+    /// assert!(patched.is_ok() && found?.is_some());
     /// # Ok(())
     /// # }
     /// ```

@@ -144,7 +144,7 @@ async fn a_stream_lives_as_long_as_it_is_not_silent() {
     let items: Vec<_> = get(&rest).stream().await.unwrap().collect().await;
     assert_eq!(items.len(), 101);
     let error = items.into_iter().next_back().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "get nodes \"n\": nothing more was received within 300s");
+    assert_eq!(error.to_string(), "get nodes \"n\": no further data within 300s");
     assert_eq!(start.elapsed(), 100 * minutes_4 + 300 * SECOND);
 }
 

@@ -50,6 +50,34 @@ use crate::{
 ///
 /// A FIFO is a handle; clones share one queue.
 ///
+/// # Example
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use watchkeeper_informer::delta_fifo::{DeltaFifo, DeltaKind, FifoOptions, NothingKnown};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = |version: &str| {
+///     let mut map = ConfigMap::default();
+///     (map.metadata.name, map.metadata.resource_version) = (Some("settings".into()), Some(version.into()));
+///     Arc::new(map)
+/// };
+/// let fifo = DeltaFifo::new(NothingKnown, FifoOptions::default());
+/// fifo.replace(vec![settings("5")], Some("7"))?; // a list
+/// fifo.update(settings("8"))?; // an event of the watch after it
+///
+/// let batch = fifo.pop().await.ok_or("the queue is closed")?;
+/// let kinds: Vec<DeltaKind> = batch.keys()[0].iter().map(|delta| delta.kind).collect();
+/// assert_eq!(kinds, [DeltaKind::Replaced, DeltaKind::Updated]);
+/// assert_eq!(batch.watermark(), Some("8"));
+/// batch.done(); // after the changes were applied
+/// assert!(fifo.has_synced());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Comparison with client-go
 ///
 /// The rules are those of `DeltaFIFO`: changes accumulate by key, so that the number of queued keys is

@@ -435,7 +435,11 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                     hook(failure);
                 }
             }
-            ReflectorEvent::Quarantined(object) => warn!(reflector, "quarantined {object}"),
+            ReflectorEvent::Quarantined(object) => {
+                let (key, version, error) =
+                    (&*object.key, object.resource_version.as_deref(), &*object.error);
+                warn!(reflector, key, version, error, "object quarantined");
+            }
             ReflectorEvent::Released(key) => {
                 info!(reflector, key = &**key, "object released from quarantine");
             }

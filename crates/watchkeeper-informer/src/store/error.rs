@@ -44,9 +44,7 @@ pub enum IndexError {
         name: String,
     },
     /// The store has no index with this name.
-    #[error(
-        "look up index {name:?}: no such index; the store has {known:?}, and add_index adds one at any time"
-    )]
+    #[error("look up index {name:?}: no such index; the store has {known:?}; add an index with add_index")]
     Unknown {
         /// The name of the index.
         name: String,

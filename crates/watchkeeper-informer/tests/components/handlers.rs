@@ -37,7 +37,7 @@ fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMa
         let whom = match audience {
             Audience::All => "all",
             Audience::Resyncing => "due",
-            Audience::WantsUnchanged => "asked",
+            Audience::WantsUnchanged => "wants unchanged",
         };
         format!("; {whom}: {}", describe(event))
     });
@@ -59,7 +59,7 @@ fn the_table_of_delivery() {
         let table = [
             (None, &changed, "set a@2; all: added! a@2"),
             (Some(&cached), &changed, "set a@2; all: updated a@1 a@2"),
-            (Some(&cached), &same, "keep; asked: synced a@1"),
+            (Some(&cached), &same, "keep; wants unchanged: synced a@1"),
             (Some(&cached), &other, "set a@3; all: deleted? a@1 after a@1; all: added! a@3"),
         ];
         for (stored, object, expected) in table {

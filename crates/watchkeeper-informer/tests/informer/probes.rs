@@ -220,7 +220,7 @@ async fn p11_retry_after_of_a_busy_server_is_respected_without_a_list() {
     assert_eq!(held_at(&informer, 10).await, ["a@5"]);
     let before = now();
     assert_eq!(held_at(&informer, 11).await, ["a@11"]);
-    assert!(now() - before >= Duration::from_millis(900), "it was asked again at once");
+    assert!(now() - before >= Duration::from_millis(900), "the request was repeated at once");
     let lists = server.lines().iter().filter(|line| !line.contains("watch=")).count();
     assert_eq!(lists, 1, "{:#?}", server.lines());
 }

@@ -128,7 +128,7 @@ impl Informer {
         })
     }
 
-    /// Waits until a handler has heard everything, and compares.
+    /// Waits until a handler has received every event, and compares.
     fn compare(&self, registration: &Registration<ConfigMap>, view: &Views) {
         self.processor.lock().mark_synced();
         future::block_on(registration.synced()).unwrap();

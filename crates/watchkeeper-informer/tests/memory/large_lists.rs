@@ -28,7 +28,7 @@ fn objects() -> usize {
 struct Server {
     /// Whether it supports streaming lists.
     streams: bool,
-    /// Whether it answers in pages when asked to. A real one does so except at resourceVersion 0.
+    /// Whether the server paginates on request. A real one does so except at resourceVersion 0.
     honours_limit: bool,
     /// Whether the first response breaks off in the middle.
     breaks: bool,

@@ -26,8 +26,8 @@ pub(crate) enum TestRequest {
     Watch { number: usize, from: Option<String> },
 }
 
-/// A server that answers with what `answer` says.
-pub(crate) async fn server(answer: impl Fn(TestRequest) -> Reply + Send + Sync + 'static) -> ScriptedServer {
+/// A server that responds with the result of `respond`.
+pub(crate) async fn server(respond: impl Fn(TestRequest) -> Reply + Send + Sync + 'static) -> ScriptedServer {
     let (lists, watches) = (AtomicUsize::new(0), AtomicUsize::new(0));
     ScriptedServer::handler(move |request| {
         let query = request.target().split_once('?').map_or("", |(_, query)| query).to_owned();
@@ -37,7 +37,7 @@ pub(crate) async fn server(answer: impl Fn(TestRequest) -> Reply + Send + Sync +
         };
         let next = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::SeqCst) + 1;
         let from = value("resourceVersion");
-        answer(if value("watch").is_some() {
+        respond(if value("watch").is_some() {
             TestRequest::Watch { number: next(&watches), from }
         } else {
             TestRequest::List { number: next(&lists), from, page: value("continue"), limit: value("limit") }
@@ -78,7 +78,7 @@ pub(crate) fn watch(events: &[(&str, String)]) -> Reply {
     open.wait_for(&Gate::new())
 }
 
-/// A factory for the server, quick to try again. Lists come as lists, and a reconnect asks for nothing else,
+/// A factory for the server with short delays. Lists are paginated, and a reconnect sends no other request,
 /// so that requests can be counted.
 pub(crate) fn factory(server: &ScriptedServer) -> FactoryBuilder {
     let mut options = watchkeeper_informer::reflector::ReflectorOptions::default();

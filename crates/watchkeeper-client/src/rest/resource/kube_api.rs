@@ -9,10 +9,9 @@ use crate::{
     rest::{InvalidRequest, PathError, ResourcePath},
 };
 
-/// A type through which the objects of type `K` can be reached: a [`ResourceClient`], kube's [`Api`], or a [`Client`].
+/// A client of the objects of type `K`: a [`ResourceClient`], kube's [`Api`], or a [`Client`].
 ///
-/// Functions that take one accept each of them. A [`Client`] reaches objects in all namespaces; the functions then use the
-/// namespace that the object carries.
+/// Functions with such a parameter accept each of them. With a [`Client`], they use the namespace of the object.
 pub trait ToResourceClient<K: Resource> {
     /// Returns a client for the objects of type `K`.
     fn to_resource_client(&self) -> ResourceClient<K>;
@@ -40,7 +39,7 @@ where
     }
 }
 
-/// The settings of the [`Client`] that the client of the `Api` was converted from apply again.
+/// The result has the settings of the [`Client`] that the client of the `Api` was converted from.
 impl<K: Resource<Scope: KnownScope>> From<Api<K>> for ResourceClient<K> {
     fn from(api: Api<K>) -> Self {
         let collection: Result<ResourcePath, PathError> = api.resource_url().parse();

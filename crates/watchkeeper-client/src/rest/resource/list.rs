@@ -1,4 +1,4 @@
-//! Reading collections.
+//! Lists of collections.
 
 use std::{any::Any, collections::BTreeSet};
 
@@ -61,6 +61,10 @@ impl<K: Clone + 'static> Page<K> {
 
 impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
     /// Returns the objects that `params` selects, or the page of them that `params` describes.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. A continue token that the server no longer has is
+    /// [expired](Error::is_expired).
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let page: Page<K> = self.send(Verb::List, self.list_request(params)).await?;
         Ok(page.into_list())
@@ -71,6 +75,9 @@ impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
     /// Pages have `params.limit` objects, or 500. If the server drops the version of the pages before the last of them is
     /// read, the collection is read again once, in a single page. The list carries the `resourceVersion` that is valid for
     /// all of it, so a watch can start there.
+    ///
+    /// # Errors
+    /// [`Error`] when a request fails, or [`Error::Protocol`] when the server repeats a continue token.
     #[doc(alias = "ListPager")]
     pub async fn list_all(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let mut page_params = params.clone();

@@ -34,12 +34,33 @@ use crate::{Client, Error};
 /// Sends no request until a verb is called. Cheap to clone.
 ///
 /// ```
-/// # use watchkeeper_client::Client;
-/// # use k8s_openapi::api::core::v1::{Node, Pod};
-/// # fn example(client: &Client) {
-/// let in_all_namespaces = client.resource::<Pod>();
-/// let in_one = client.resource::<Pod>().namespace("default");
-/// let nodes = client.resource::<Node>();
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_core::params::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+/// use watchkeeper_client::Client;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = watchkeeper_apiserver::ApiServer::in_process();
+/// # let client = Client::from(server.client());
+/// let maps = client.resource::<ConfigMap>().namespace("default");
+/// let mut settings = ConfigMap::default();
+/// settings.metadata.name = Some("settings".into());
+///
+/// let created = maps.create(&PostParams::default(), &settings).await?;
+/// let patch = Patch::Merge(serde_json::json!({"data": {"mode": "fast"}}));
+/// maps.patch("settings", &PatchParams::default(), &patch).await?;
+///
+/// // An update of an outdated object is a conflict.
+/// let error = maps.update(&PostParams::default(), &created).await.unwrap_err();
+/// assert!(error.is_conflict());
+///
+/// maps.delete("settings", &DeleteParams::default()).await?;
+/// assert!(maps.get_opt("settings").await?.is_none());
+///
+/// // Without `namespace`, lists and watches cover all namespaces.
+/// let everywhere = client.resource::<ConfigMap>().list(&ListParams::default()).await?;
+/// # drop(everywhere);
+/// # Ok(())
 /// # }
 /// ```
 ///
@@ -144,6 +165,10 @@ impl<K: Resource> ResourceClient<K> {
     }
 
     /// Returns the path of the collection.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the resource or the namespace cannot be part of a path, or the object of
+    /// [`namespace_of`](Self::namespace_of) is in another namespace.
     pub fn path(&self) -> Result<ResourcePath, InvalidRequest> {
         self.collection.clone()
     }
@@ -153,11 +178,17 @@ impl<K: Resource> ResourceClient<K> {
     }
 
     /// Returns the request of a list, for callers that read the response themselves.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path or the parameters are invalid.
     pub fn list_request(&self, params: &ListParams) -> Result<ApiRequest, InvalidRequest> {
         ApiRequest::list(self.path()?, params).map(Self::in_form)
     }
 
     /// Returns the request of a watch, for callers that read the response themselves.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`] when the path or the parameters are invalid.
     pub fn watch_request(
         &self,
         params: &WatchParams,

@@ -1,4 +1,4 @@
-//! What only pods have.
+//! Verbs of pods.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{
@@ -15,8 +15,11 @@ use crate::{
 };
 
 impl ResourceClient<Pod> {
-    /// Evicts a pod, if its disruption budgets allow that. A budget that does not is a 429, with a wait in
-    /// [`Error::retry_after`] if the server requests one.
+    /// Evicts a pod, if its disruption budgets allow that.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. A disruption budget that does not allow the eviction is a 429, with the wait that
+    /// the server requests in [`Error::retry_after`].
     pub async fn evict(&self, name: &str, params: &EvictParams) -> Result<Status, Error> {
         let eviction = json!({
             "apiVersion": "policy/v1",
@@ -28,6 +31,9 @@ impl ResourceClient<Pod> {
     }
 
     /// Returns the log of a pod as a stream. A followed log has no idle deadline.
+    ///
+    /// # Errors
+    /// [`Error`] when the log cannot be opened. A later failure is the last item of the stream.
     #[doc(alias = "logs")]
     pub async fn log(&self, name: &str, params: &LogParams) -> Result<ByteStream, Error> {
         let request = self

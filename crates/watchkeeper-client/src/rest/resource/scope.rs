@@ -1,4 +1,4 @@
-//! The differences between types known at compile time and types known at run time.
+//! Scopes and dynamic types of resource types.
 
 use kube_client::Api;
 use kube_core::{
@@ -10,7 +10,7 @@ use crate::rest::ResourcePath;
 
 /// A scope that kube's [`Resource`] types have: cluster, namespaced, or known at run time.
 pub trait KnownScope: sealed::Sealed + Sized {
-    /// `None` if the server alone knows.
+    /// `None` if only the server knows the scope.
     #[doc(hidden)]
     const IS_NAMESPACED: Option<bool>;
 

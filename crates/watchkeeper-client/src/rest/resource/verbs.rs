@@ -1,4 +1,4 @@
-//! Reading and writing single objects.
+//! Verbs of single objects.
 
 use std::borrow::Cow;
 
@@ -36,11 +36,17 @@ impl<T> Deletion<T> {
 
 impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Returns the object called `name` in its newest state.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. An object that does not exist is [not found](Error::is_object_not_found).
     pub async fn get(&self, name: &str) -> Result<K, Error> {
         self.get_with(name, &GetParams::default()).await
     }
 
     /// Returns the object called `name`; `params` may allow an older state, from the cache of the server.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
     pub async fn get_with(&self, name: &str, params: &GetParams) -> Result<K, Error> {
         self.send(Verb::Get, self.get_request(name, params)).await
     }
@@ -48,6 +54,9 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Returns the object called `name`, or `None` if the server reports that it does not exist.
     ///
     /// Any other 404 (the type is not served, a proxy responded) is an error; see [`Error::is_object_not_found`].
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails, except for an object that does not exist.
     #[doc(alias = "IgnoreNotFound")]
     pub async fn get_opt(&self, name: &str) -> Result<Option<K>, Error> {
         let request = self.get_request(name, &GetParams::default());
@@ -59,6 +68,10 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     }
 
     /// Deletes the object called `name`.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. An object that does not exist is [not found](Error::is_object_not_found); a
+    /// precondition in `params` that does not hold is a [conflict](Error::is_conflict).
     #[doc(alias = "delete_and_finalize")]
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Deletion<K>, Error> {
         let request =
@@ -67,6 +80,9 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     }
 
     /// Deletes the objects that `list` selects, one by one: objects created meanwhile may stay.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. Some objects may be deleted then.
     #[doc(alias = "DeleteAllOf")]
     pub async fn delete_collection(
         &self,
@@ -82,6 +98,10 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     }
 
     /// Patches the object called `name` and returns the result.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. A `resourceVersion` in the patch that is not the current one is a
+    /// [conflict](Error::is_conflict).
     pub async fn patch<P: Serialize>(
         &self,
         name: &str,
@@ -95,6 +115,9 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
 
 impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// Creates an object and returns it as stored.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. A name that is in use [already exists](Error::is_already_exists).
     #[doc(alias = "WithObjects")]
     #[doc(alias = "CRDs")]
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
@@ -106,6 +129,10 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     ///
     /// With the `resourceVersion` that the object was read at, a write of another client in between is a conflict. Without
     /// it, such a write is lost.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. A write of another client since the object was read is a
+    /// [conflict](Error::is_conflict).
     #[doc(alias = "replace")]
     pub async fn update(&self, params: &PostParams, object: &K) -> Result<K, Error> {
         let request = self.path_of(object).and_then(|path| ApiRequest::update(path, params, object));
@@ -113,6 +140,9 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     }
 
     /// Replaces the status of an object and returns the result. The server ignores the rest of `object`.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
     #[doc(alias = "replace_status")]
     pub async fn update_status(&self, params: &PostParams, object: &K) -> Result<K, Error> {
         let request = self
@@ -124,11 +154,18 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
 
     /// Applies `object` (server-side apply) and returns the result: its fields get the values in `object` and are owned by
     /// `params.field_manager`. Creates the object if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error`] when the request fails. A field that another manager owns is a [conflict](Error::is_conflict), unless
+    /// `params.force` is set. An object with `managedFields` is [invalid](Error::Invalid) and not sent.
     pub async fn apply(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
         self.send(Verb::Patch, self.apply_request(None, params, object)).await
     }
 
     /// Applies the status of `object` (server-side apply) and returns the result.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
     pub async fn apply_status(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
         self.send(Verb::Patch, self.apply_request(Some("status"), params, object)).await
     }

@@ -31,20 +31,26 @@ where
     /// after 5 to 10 minutes unless `params.timeout` is set, and is not resumed: for a copy of a collection that stays
     /// complete use an informer, for a single object [`await_condition`](Self::await_condition).
     ///
-    /// ```no_run
+    /// ```
     /// use futures_util::TryStreamExt;
-    /// use k8s_openapi::api::core::v1::Pod;
-    /// use kube_core::{params::{ListParams, WatchParams}, watch::WatchEvent};
-    /// use watchkeeper_client::{Client, Error};
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_core::{params::{ListParams, PostParams, WatchParams}, watch::WatchEvent};
+    /// # use watchkeeper_client::Client;
     ///
-    /// # async fn example(client: Client) -> Result<(), Error> {
-    /// let pods = client.resource::<Pod>().namespace("default");
-    /// let version = pods.list(&ListParams::default()).await?.metadata.resource_version.unwrap_or_default();
-    /// let mut events = pods.watch(&WatchParams::default(), &version).await?;
-    /// while let Some(event) = events.try_next().await? {
-    ///     if let WatchEvent::Deleted(pod) = event {
-    ///         println!("deleted: {:?}", pod.metadata.name);
-    ///     }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), watchkeeper_client::Error> {
+    /// # let server = watchkeeper_apiserver::ApiServer::in_process();
+    /// # let client = Client::from(server.client());
+    /// let maps = client.resource::<ConfigMap>().namespace("default");
+    /// let version = maps.list(&ListParams::default()).await?.metadata.resource_version.unwrap_or_default();
+    /// let mut events = maps.watch(&WatchParams::default(), &version).await?;
+    ///
+    /// let mut settings = ConfigMap::default();
+    /// settings.metadata.name = Some("settings".into());
+    /// maps.create(&PostParams::default(), &settings).await?;
+    /// match events.try_next().await? {
+    ///     Some(WatchEvent::Added(map)) => assert_eq!(map.metadata.name.as_deref(), Some("settings")),
+    ///     other => panic!("unexpected: {other:?}"),
     /// }
     /// # Ok(())
     /// # }

@@ -14,7 +14,7 @@ use super::objects::{at, expected_index, key, keys_of, label, labelled, object, 
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_informer::{EachOf, Index, IndexError, NAMESPACE_INDEX, Store};
 
-/// Everything an index says.
+/// The complete contents of an index.
 fn contents(index: &Index<ConfigMap>) -> BTreeMap<String, Vec<String>> {
     let values = index.values();
     values.iter().map(|value| (value.to_string(), keys_of(index.get(value)))).collect()

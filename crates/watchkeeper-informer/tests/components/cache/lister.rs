@@ -77,8 +77,8 @@ fn a_view_lists_and_gets_the_same_without_counting_references() {
         assert_eq!(keys_of(view.list(&selector)), keys_of(lister.list(&selector)), "{selector}");
         assert_eq!(keys_of(of_shop.list(&selector)), keys_of(shop.list(&selector)), "{selector} in shop");
     }
-    let looks = [view.get("shop/web").unwrap(), of_shop.get("web").unwrap()];
-    assert!(looks.iter().all(|look| Arc::ptr_eq(look, &held)));
+    let borrowed = [view.get("shop/web").unwrap(), of_shop.get("web").unwrap()];
+    assert!(borrowed.iter().all(|object| Arc::ptr_eq(object, &held)));
     assert_eq!(Arc::strong_count(&held), counted);
     assert_eq!(view.get("bank/none").unwrap_err(), lister.get("bank/none").unwrap_err());
     assert_eq!(of_shop.get("none").unwrap_err(), shop.get("none").unwrap_err());
@@ -141,8 +141,8 @@ fn listers_of_different_kinds_are_used_alike_and_their_objects_known_again() {
     assert!(object.into_any().downcast::<ConfigMap>().is_ok());
     let view = listers[0].view();
     assert_eq!(view.list(&everything).len(), 5);
-    let look: &dyn Any = view.get("shop/web").unwrap();
-    assert!(look.is::<ConfigMap>() && view.get("shop/none").is_err());
+    let object: &dyn Any = view.get("shop/web").unwrap();
+    assert!(object.is::<ConfigMap>() && view.get("shop/none").is_err());
     let shop = listers[0].namespace("shop");
     let of_shop = shop.view();
     assert_eq!(of_shop.get("db").unwrap().metadata().name.as_deref(), Some("db"));

@@ -156,7 +156,7 @@ fn a_pop_that_was_given_up_takes_no_wake_up_with_it() {
         assert!(kept.as_mut().poll(&mut context).is_pending());
         fifo.add(at("a", "1")).unwrap();
     }
-    let Poll::Ready(popped) = kept.as_mut().poll(&mut context) else { panic!("the object waits for nobody") };
+    let Poll::Ready(popped) = kept.as_mut().poll(&mut context) else { panic!("the object is not popped") };
     assert_eq!(shown(popped), Some(("a".into(), "1".into(), false)));
 }
 
@@ -288,7 +288,7 @@ fn expired_objects_are_freed() {
     let alive = || watched.iter().filter(|object| object.strong_count() > 0).count();
     cache.replace(objects).unwrap();
     clock.store(1011, Ordering::Relaxed);
-    assert_eq!(alive(), 3, "nobody has looked");
+    assert_eq!(alive(), 3, "nothing has been read");
     assert!(cache.get("a").is_none());
     assert_eq!(alive(), 2);
     assert_eq!((cache.purge(), alive(), cache.purge()), (2, 0, 0));

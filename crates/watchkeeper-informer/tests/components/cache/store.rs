@@ -255,10 +255,10 @@ fn a_borrowed_read_increments_no_reference_count_and_returns_the_stored_object()
     store.add(Arc::clone(&object)).unwrap();
     let counted = Arc::strong_count(&object);
     let snapshot = store.snapshot();
-    let looks = [snapshot.get("a/x"), snapshot.get_in(Some("a"), "x"), snapshot.iter().next()];
+    let reads = [snapshot.get("a/x"), snapshot.get_in(Some("a"), "x"), snapshot.iter().next()];
     let more = [snapshot.by_index("tags", "one").unwrap().next(), snapshot.in_namespace("a").next()];
-    for look in looks.into_iter().chain(more) {
-        assert!(look.is_some_and(|look| Arc::ptr_eq(look, &object)));
+    for read in reads.into_iter().chain(more) {
+        assert!(read.is_some_and(|read| Arc::ptr_eq(read, &object)));
     }
     assert_eq!(Arc::strong_count(&object), counted);
     assert!(snapshot.get("a/xx").is_none() && snapshot.in_namespace("b").next().is_none());
@@ -305,7 +305,7 @@ impl Resource for Probed {
     }
 }
 
-/// Runs `work` on another thread and says whether it came to an end: a lock that is held would keep it waiting.
+/// Runs `work` on another thread and returns whether it ended. A lock that is held would block it.
 fn comes_to_an_end<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, impl Debug> {
     let (done, ended) = mpsc::channel();
     thread::spawn(move || done.send(work()));

@@ -91,7 +91,7 @@ fn picky(object: &ConfigMap) -> Result<Vec<String>, &'static str> {
     if label(object, "odd") == Some("yes") { Err("odd") } else { Ok(tags(object)) }
 }
 
-/// Everything a snapshot says, against the model of its moment.
+/// Compares the contents of a snapshot with the model at that time.
 fn compare(snapshot: &Snapshot<ConfigMap>, model: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(snapshot.len(), model.len());
     let keys: Vec<String> = snapshot.keys().iter().map(ToString::to_string).collect();
@@ -127,7 +127,7 @@ fn compare(snapshot: &Snapshot<ConfigMap>, model: &Model) -> Result<(), TestCase
                 prop_assert_eq!(&keys_of(snapshot.in_namespace(value)), keys);
             }
         }
-        prop_assert_eq!(snapshot.by_index(name, "nobody").expect("is there").len(), 0);
+        prop_assert_eq!(snapshot.by_index(name, "absent").expect("is there").len(), 0);
     }
     Ok(())
 }

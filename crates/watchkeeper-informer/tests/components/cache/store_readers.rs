@@ -67,7 +67,7 @@ fn every_snapshot_is_of_one_write_and_they_never_go_back() {
             });
         }
         scope.spawn(|| {
-            // Single reads: what is found is some generation that was written, and by index it is the one asked for.
+            // Single reads: each returns a generation that was written, and a read by index the requested one.
             while !is_over.load(Ordering::Relaxed) {
                 let floor = written.load(Ordering::SeqCst);
                 let object = store.get("a/0").unwrap();

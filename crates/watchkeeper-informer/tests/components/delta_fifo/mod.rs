@@ -1,4 +1,4 @@
-//! What the queue does, rule by rule. Where client-go's two queues differ, the test says which rule is taken.
+//! The rules of the queue, one by one. Where client-go's two queues differ, the test names the rule that is used.
 
 mod batches;
 mod capacity;

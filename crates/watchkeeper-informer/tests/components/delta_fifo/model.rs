@@ -1,4 +1,4 @@
-//! Random sequences of calls, each answer compared with the reference queue's.
+//! Random sequences of calls, each result compared with that of the reference queue.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;

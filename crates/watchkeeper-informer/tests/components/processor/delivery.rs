@@ -108,7 +108,7 @@ async fn events_are_let_go_of_when_the_last_handler_has_taken_them() {
     settle().await;
     fast.take();
     slow.take();
-    assert!(Arc::strong_count(&gone) > 1, "the slow handler has yet to hear of the change from it");
+    assert!(Arc::strong_count(&gone) > 1, "the change from it is not delivered to the slow handler yet");
     slow.unblock();
     settle().await;
     fast.take();

@@ -166,7 +166,7 @@ async fn a_handler_that_lags_within_its_limit_receives_every_event() {
     for version in 2..=11 {
         informer.apply([(Updated, object("start", version))]);
     }
-    assert_eq!(listener.status().pending, 11, "ten that wait and the one it is told of");
+    assert_eq!(listener.status().pending, 11, "ten pending events and the one in delivery");
     assert!(!listener.status().is_coalescing);
     informer.apply([(Updated, object("start", 12))]);
     assert!(listener.status().is_coalescing);
@@ -244,7 +244,7 @@ async fn case_43_a_stuck_handler_holds_on_to_two_states_of_a_key_and_no_more() {
     assert_eq!(
         versions.iter().filter(held).count(),
         40,
-        "what it was told of each key, and what is in the cache"
+        "the last object delivered for each key, and the cached one"
     );
     assert_eq!(listener.status().pending, 20);
 

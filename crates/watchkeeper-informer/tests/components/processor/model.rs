@@ -66,7 +66,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// A handler and what it ought to have heard.
+/// A handler and the events that it should have received.
 struct Watched {
     listener: Listener,
     options: HandlerOptions,
@@ -94,7 +94,7 @@ impl Watched {
                 format!("{} after {:?}", describe(event), self.view.get(&key).map(|it| super::label(it)));
             let known = self.view.get(&key);
             // The story: an object is new exactly when nothing is known of it, and what it was is what it was
-            // told last.
+            // delivered last.
             match (event.last_seen(), known) {
                 (None, None) => {}
                 (Some(last), Some(known)) => {
@@ -119,7 +119,7 @@ impl Watched {
                     }
                     _ => false,
                 };
-                prop_assert!(history.iter().any(is_true), "a deletion nobody saw: {context}");
+                prop_assert!(history.iter().any(is_true), "a deletion that was not observed: {context}");
                 self.view.remove(&key);
             } else {
                 self.view.insert(key, Arc::clone(event.object()));

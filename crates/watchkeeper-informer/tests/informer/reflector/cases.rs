@@ -175,7 +175,7 @@ async fn many_watches_cut_together_do_not_reconnect_together() {
     for rig in &rigs {
         rig.sent.first(80).await;
         let sent = rig.sent.all();
-        assert!(sent[2..].iter().all(|sent| sent.what == "watch 10"), "nobody lists");
+        assert!(sent[2..].iter().all(|sent| sent.what == "watch 10"), "no list is sent");
         // The first attempt after the server has been away for a minute.
         let comeback = sent.iter().find(|sent| sent.at >= seconds(360));
         comebacks.push(comeback.expect("there is one").at.saturating_sub(seconds(360)));
@@ -229,7 +229,7 @@ async fn table() -> Error {
         Err(Error::Api { request, .. }) => {
             Error::Body { request, source: DecodeError::Table { instead_of: "an object" } }
         }
-        _ => panic!("the script says otherwise"),
+        _ => panic!("not in the script"),
     }
 }
 
@@ -239,23 +239,23 @@ fn take_one(left: &AtomicU32) -> bool {
 
 impl ListerWatcher<ConfigMap> for Tables {
     fn list(&self, request: ListRequest) -> Opening<ListStream<ConfigMap>> {
-        let answer = self.source.list(request);
+        let opening = self.source.list(request);
         if self.source.requests().len() == 1 || !take_one(&self.lists_left) {
-            return answer;
+            return opening;
         }
         Box::pin(async { Ok(Box::pin(stream::once(ready(Err(table().await)))) as ListStream<ConfigMap>) })
     }
 
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<ConfigMap>> {
-        let answer = self.source.watch(request);
+        let opening = self.source.watch(request);
         if !take_one(&self.watches_left) {
-            return answer;
+            return opening;
         }
         Box::pin(async { Ok(Box::pin(stream::once(ready(Err(table().await)))) as WatchStream<ConfigMap>) })
     }
 }
 
-/// A server, or a proxy, that answers with a table instead of objects: processed as data, it was an empty collection.
+/// A server, or a proxy, that returns a table instead of objects: decoded as a list, it would be an empty collection.
 #[tokio::test(start_paused = true)]
 async fn a_table_is_never_taken_for_objects_and_never_skipped() {
     let source = ScriptedSource::new();
@@ -275,7 +275,7 @@ async fn a_table_is_never_taken_for_objects_and_never_skipped() {
         }
     };
     tokio::select! {
-        () = reflector.run(sink, pending()) => panic!("nobody stopped it"),
+        () = reflector.run(sink, pending()) => panic!("not stopped"),
         () = two_changes => {}
     }
     let sent: Vec<_> = source.requests();

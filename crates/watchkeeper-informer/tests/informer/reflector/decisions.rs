@@ -101,7 +101,7 @@ fn table() -> Vec<Row> {
         },
         Row {
             condition: "streaming list, connect: 422 Invalid",
-            theirs: Some("the same, and asks for a stream again next time"),
+            theirs: Some("the same, and requests a stream again next time"),
             streaming: true,
             script: |source| source.on_watch(Watch::refused(status(422, "Invalid"))),
             requests: &["stream newest", FIRST],
@@ -227,7 +227,7 @@ fn table() -> Vec<Row> {
         },
         Row {
             condition: "watch, connect: 504 too large",
-            theirs: Some("lists at version 10, is told the same, and then lists from scratch"),
+            theirs: Some("lists at version 10, receives the same error, and then lists from scratch"),
             streaming: false,
             script: |source| {
                 listed(source);
@@ -334,7 +334,7 @@ fn table() -> Vec<Row> {
         },
         Row {
             condition: "watch, ERROR event: 500, twice",
-            theirs: Some("lists again after the first, unless told to retry for a while"),
+            theirs: Some("lists again after the first, unless configured to retry for a while"),
             streaming: false,
             script: |source| {
                 listed(source);

@@ -282,7 +282,7 @@ async fn dropping_the_run_stops_it() {
     let monitor = reflector.monitor();
     let (sink, mut changes) = mpsc::channel(4);
     tokio::select! {
-        () = reflector.run(sink, pending()) => panic!("nobody stopped it"),
+        () = reflector.run(sink, pending()) => panic!("not stopped"),
         first = changes.recv() => assert!(matches!(first, Some(WatchDelta::Replaced(_)))),
     }
     assert_eq!(monitor.status(), Status::Stopped);

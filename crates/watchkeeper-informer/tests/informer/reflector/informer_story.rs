@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tokio::{runtime, time::sleep};
+use tokio::time::sleep;
 use watchkeeper_client::decode::Identity;
 use watchkeeper_informer::{
     CacheReader, SharedIndexInformer, Snapshot,
@@ -33,7 +33,7 @@ use watchkeeper_informer::{
 
 use super::{
     server::{Shared, World},
-    story::{SOON, Step, steps},
+    story::{SOON, Step, random_options, run_paused, steps},
 };
 
 /// An event of the informer, beside those of its server.
@@ -229,7 +229,7 @@ impl Stage {
                 let stored = snapshot.get(key);
                 prop_assert!(
                     stored.is_some_and(|stored| Arc::ptr_eq(stored, delivered)),
-                    "{key} is not what was heard of"
+                    "{key} is not the object delivered last"
                 );
             }
             prop_assert!(
@@ -266,7 +266,7 @@ async fn perform(acts: Vec<Act>, options: ReflectorOptions) -> Result<(), TestCa
                 registration.remove().await;
                 let delivered = received.lock().first_seen.len();
                 tokio::task::yield_now().await;
-                prop_assert_eq!(received.lock().first_seen.len(), delivered, "told after it was removed");
+                prop_assert_eq!(received.lock().first_seen.len(), delivered, "called after its removal");
             }
             Act::RemoveHandler(_) => {}
             Act::AddIndex => {
@@ -292,21 +292,12 @@ async fn perform(acts: Vec<Act>, options: ReflectorOptions) -> Result<(), TestCa
 
 proptest! {
     #[test]
-    fn whatever_the_server_does_cache_indexes_and_handlers_tell_its_story(
+    fn with_any_faults_cache_indexes_and_handlers_agree_with_the_server(
         acts in acts(),
         is_streaming in any::<bool>(),
         has_pages in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let mut options = ReflectorOptions::default();
-        options.seed = Some(seed);
-        options.streaming.is_enabled = is_streaming;
-        options.page_size = has_pages.then_some(3);
-        options.history_check.every = None;
-        let mut runtime = runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().map_err(|error| {
-            TestCaseError::fail(error.to_string())
-        })?;
-        runtime.block_on(perform(acts, options))?;
+        run_paused(perform(acts, random_options(seed, is_streaming, has_pages)))?;
     }
 }

@@ -1,4 +1,4 @@
-//! Lists: which version is asked for, how it is paged, and what is done when the pages cannot be had.
+//! Lists: the requested version, the paging, and the fallbacks when pages fail.
 
 use kube_core::response::{StatusCause, StatusDetails};
 use watchkeeper_client::{classify::Reason, error::TransportKind};
@@ -236,7 +236,7 @@ async fn a_list_older_than_requested_is_rejected_and_requested_from_scratch() {
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10").item(map("a", "10")));
     rig.source.on_watch(Watch::new().modified(map("a", "20")).error(expired()));
-    // A replica that lags, and does not keep to what it was asked for.
+    // A replica that lags and ignores the requested version.
     rig.source.on_list(List::at("15").item(map("a", "10")));
     rig.source.on_list(List::at("21").item(map("a", "20")));
     assert_eq!(rig.requests(5).await[2..], ["list 20", "list newest limit=500", "watch 21"]);

@@ -28,7 +28,7 @@ impl io::Write for ToThread {
 /// Records what this thread logs at level INFO and above.
 ///
 /// One subscriber for the whole process: whether a log line is wanted is cached for all threads, and a thread without a
-/// subscriber would answer for those that have one.
+/// subscriber would decide for those that have one.
 fn record() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

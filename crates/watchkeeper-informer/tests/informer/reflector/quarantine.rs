@@ -104,7 +104,7 @@ async fn strict_an_undecodable_event_is_requested_again_and_then_relisted() {
     assert_eq!(rig.deliveries(3).await, ["replace 10: a@5", "update b@11", "replace 13: a@13"]);
 }
 
-/// A transform that says how often it ran, and refuses what is called "bad".
+/// A transform that counts its calls and rejects objects named "bad".
 fn counted(runs: &Arc<AtomicU32>) -> impl Fn(ConfigMap) -> Result<ConfigMap, TransformError> + use<> {
     let runs = Arc::clone(runs);
     move |mut object| {

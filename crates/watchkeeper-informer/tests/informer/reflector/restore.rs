@@ -21,7 +21,7 @@ use super::{
 #[derive(Debug, Clone)]
 enum Step {
     Write(u8, What),
-    /// Writes to other collections, of which bookmarks tell.
+    /// Writes to other collections, which advance the bookmarks.
     WriteElsewhere(u64),
     Bookmark,
 }

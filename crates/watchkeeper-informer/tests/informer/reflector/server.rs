@@ -63,11 +63,11 @@ pub(crate) enum Plan {
     BreaksAfter(usize),
     /// A watch ends after so many objects, in good order.
     EndsAfter(usize),
-    /// The initial events of a stream are never said to be over.
+    /// The end of the initial events is never marked.
     NeverEnds,
-    /// The replica that answers is so many writes behind.
+    /// The replica that responds is so many writes behind.
     Behind(usize),
-    /// And does not mind what it was asked for.
+    /// The same, and the replica ignores the requested version.
     BehindAnyway(usize),
 }
 
@@ -336,7 +336,7 @@ impl World {
         }
     }
 
-    /// The version a replica answers with to who asks for at least `asked`.
+    /// Returns the version of the response to a request for at least `requested`.
     fn response_version(&self, requested: Option<u64>, plan: Option<Plan>) -> u64 {
         match (plan, requested) {
             (Some(Plan::Behind(writes)), Some(requested)) => self.behind(writes).max(requested),
@@ -420,7 +420,7 @@ impl World {
             Some(Plan::Invalid) if is_stream => Some(Watch::refused(status(422, "Invalid"))),
             Some(Plan::Refused) => Some(Watch::unreachable(TransportKind::Refused)),
             Some(Plan::Reset) => Some(Watch::unreachable(TransportKind::Reset)),
-            // Some servers say it before the stream begins, and some in it.
+            // Some servers report it before the stream begins, and some in it.
             _ if !is_stream && requested < Some(self.compacted.max(self.started)) => {
                 Some(match self.version % 2 {
                     0 => Watch::refused(expired()),
@@ -496,7 +496,7 @@ impl World {
         });
         if !is_true {
             let position = self.position;
-            self.wrong.push(format!("told {identity:?} after {position:?}, where {next:?} is next"));
+            self.wrong.push(format!("received {identity:?} after {position:?}, where {next:?} is next"));
         }
         if is_delete {
             self.held.remove(identity.key());
@@ -513,7 +513,7 @@ impl World {
             Some(entry.version) > self.position && entry.version <= version && entry.what != What::PutBroken
         });
         if Some(version) < self.position || passed.next().is_some() {
-            self.wrong.push(format!("told of bookmark {version} after {:?}", self.position));
+            self.wrong.push(format!("received bookmark {version} after {:?}", self.position));
         }
         self.position = Some(version);
     }
@@ -536,7 +536,7 @@ impl World {
         };
         let received = sorted(with.objects.iter().map(|object| object.identity.clone()).collect());
         if received != good || sorted(with.kept.clone()) != broken {
-            self.wrong.push(format!("told {with:?}, where {good:?} and broken {broken:?} are true"));
+            self.wrong.push(format!("received {with:?}, where {good:?} and broken {broken:?} are correct"));
         }
         let is_kept = |held: &Identity| {
             with.kept.iter().any(|kept| kept.key() == held.key() && kept.uid() == held.uid())
@@ -611,7 +611,7 @@ impl DeltaSink<ConfigMap> for Shared {
             WatchDelta::Deleted { identity, .. } => world.check_event(identity, true),
             WatchDelta::Bookmark { resource_version } => world.check_bookmark(resource_version),
             WatchDelta::Replaced(with) => world.check_replacement(with),
-            other => world.wrong.push(format!("told {other:?}")),
+            other => world.wrong.push(format!("received {other:?}")),
         }
         Ok(())
     }

@@ -145,7 +145,7 @@ async fn waiting_fails_with_the_reason_where_waiting_is_of_no_use() {
         match (refusal, expected) {
             (SyncError::Refused { why, ref message }, Some(expected)) => {
                 assert_eq!(why, Reason::Api(expected));
-                assert!(message.contains("scripted"), "what the server said is in it: {message}");
+                assert!(message.contains("scripted"), "it contains the message of the server: {message}");
             }
             (SyncError::NotServed { .. }, None) => {}
             other => panic!("{other:?}"),
@@ -164,7 +164,7 @@ async fn a_wait_for_sync_succeeds_once_the_reflector_ever_synced() {
     assert!(rig.monitor.has_synced());
     assert_eq!(rig.monitor.wait_for_sync(None).await, Ok(()));
     let refused = tokio::time::timeout(Duration::from_hours(1), rig.monitor.refusal()).await;
-    assert!(refused.is_err(), "nobody has to be told that there will be no list: {refused:?}");
+    assert!(refused.is_err(), "no refusal is reported: {refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +190,7 @@ async fn waiting_ends_when_it_is_stopped() {
     let (waited, ()) = tokio::join!(monitor.wait_for_sync(None), rig.stop());
     assert_eq!(waited, Err(SyncError::Stopped));
     assert_eq!(rig.monitor.refusal().await, SyncError::Stopped);
-    assert_eq!(rig.monitor.clone().changed().await, Status::Stopped, "and who asks later is told at once");
+    assert_eq!(rig.monitor.clone().changed().await, Status::Stopped, "and later waits return at once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use watchkeeper_informer::reflector::{Reflector, ReflectorOptions};
 
 use super::server::{Hurt, Plan, Shared, What, World};
 
-/// A wait is at most a minute, and the dearest way back takes two of them.
+/// A delay is at most a minute, and the slowest recovery takes two of them.
 pub(crate) const SOON: Duration = Duration::from_secs(2 * 60 + 5);
 
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-async fn tell(steps: Vec<Step>, options: ReflectorOptions) -> Result<(), TestCaseError> {
+async fn run_steps(steps: Vec<Step>, options: ReflectorOptions) -> Result<(), TestCaseError> {
     let world = Shared(Arc::new(Mutex::new(World::new())));
     let reflector = Reflector::new("story", Arc::new(world.clone())).options(options);
     let monitor = reflector.monitor();
@@ -104,23 +104,31 @@ async fn tell(steps: Vec<Step>, options: ReflectorOptions) -> Result<(), TestCas
     Ok(())
 }
 
+/// Returns the options of a reflector in a random test.
+pub(crate) fn random_options(seed: u64, is_streaming: bool, has_pages: bool) -> ReflectorOptions {
+    let mut options = ReflectorOptions::default();
+    options.seed = Some(seed);
+    options.streaming.is_enabled = is_streaming;
+    options.page_size = has_pages.then_some(3);
+    options.history_check.every = None;
+    options
+}
+
+/// Runs a test on paused time.
+pub(crate) fn run_paused(test: impl Future<Output = Result<(), TestCaseError>>) -> Result<(), TestCaseError> {
+    let mut runtime = runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build();
+    runtime.map_err(|error| TestCaseError::fail(error.to_string()))?.block_on(test)
+}
+
 proptest! {
     #[test]
-    fn whatever_the_server_does_the_story_is_true_and_complete(
+    fn with_any_faults_the_changes_are_correct_and_complete(
         steps in steps(),
         is_streaming in any::<bool>(),
         has_pages in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let mut options = ReflectorOptions::default();
-        options.seed = Some(seed);
-        options.streaming.is_enabled = is_streaming;
-        options.page_size = has_pages.then_some(3);
-        options.history_check.every = None;
-        let mut runtime = runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().map_err(|error| {
-            TestCaseError::fail(error.to_string())
-        })?;
-        runtime.block_on(tell(steps, options))?;
+        run_paused(run_steps(steps, random_options(seed, is_streaming, has_pages)))?;
     }
 }

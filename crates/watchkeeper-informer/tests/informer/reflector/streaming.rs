@@ -11,7 +11,7 @@ async fn one_request_brings_the_list_and_then_the_changes() {
     let rig = Rig::start(streaming());
     let server = rig.source.open_watch(Watch::new().added(map("b", "7")).added(map("a", "9")));
     rig.pass(seconds(5)).await;
-    assert!(rig.received.all().is_empty(), "nothing is told before the end of the initial events");
+    assert!(rig.received.all().is_empty(), "nothing is passed on before the end of the initial events");
     server.send(Watch::new().initial_events_end("10").modified(map("a", "11")).added(map("c", "12")));
     assert_eq!(rig.deliveries(3).await, ["replace 10: b@7 a@9", "update a@11", "add c@12"]);
     assert_eq!(rig.requests(1).await, ["stream newest"]);
@@ -122,7 +122,7 @@ async fn a_server_that_never_ends_the_initial_events_gets_a_list_when_it_falls_s
         rig.source.open_watch(Watch::new().added(map("a", "5")).wait(seconds(8)).added(map("b", "6")));
     rig.source.on_list(List::at("10").item(map("a", "5")).item(map("b", "6")));
     assert_eq!(rig.requests(3).await, ["stream newest", "list 0 limit=500", "watch 10"]);
-    assert_eq!(rig.delay_after(0).await.as_secs(), 18, "ten seconds after the last that was heard");
+    assert_eq!(rig.delay_after(0).await.as_secs(), 18, "ten seconds after the last event");
     assert_eq!(rig.deliveries(1).await, ["replace 10: a@5 b@6"]);
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn streaming() -> ReflectorOptions {
     options
 }
 
-#[expect(clippy::disallowed_methods, reason = "the tests' only look at the clock, which is paused")]
+#[expect(clippy::disallowed_methods, reason = "the only read of the tests' clock, which is paused")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
@@ -151,7 +151,7 @@ pub(crate) struct SentRequest {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// A scripted source that notes when it is asked for what.
+/// A scripted source that records its requests with their times.
 #[derive(Clone)]
 struct Clocked {
     source: ScriptedSource<ConfigMap>,
@@ -185,7 +185,7 @@ fn in_short_list(request: &ListRequest) -> String {
 }
 
 fn in_short_watch(request: &WatchRequest) -> String {
-    assert!(request.bookmarks, "bookmarks are always asked for");
+    assert!(request.bookmarks, "bookmarks are always requested");
     match (request.send_initial_events, &request.resource_version) {
         (true, None) => "stream newest".to_owned(),
         (true, Some(version)) => format!("stream >={version}"),
@@ -259,7 +259,7 @@ impl Rig {
         Self::start_with(options, |_| {}, |reflector| reflector)
     }
 
-    /// A reflector whose server has its first scripts before it is asked, and that is set up further.
+    /// A reflector whose server has scripts before the first request, with further settings.
     pub(crate) fn start_with(
         options: ReflectorOptions,
         script: impl FnOnce(&ScriptedSource<ConfigMap>),

@@ -192,7 +192,7 @@ async fn a_starting_server_may_forbid_requests_that_it_allows_later() {
     let sent = rig.sent.first(13).await;
     let outage = sent[12].at.saturating_sub(sent[2].at);
     assert!(outage <= seconds(9), "ten short waits: {outage:?}");
-    assert!(rig.failures.all().iter().all(|failure| failure.is_transient), "and nobody has to be called");
+    assert!(rig.failures.all().iter().all(|failure| failure.is_transient), "none needs an administrator");
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ async fn a_quiet_watch_that_ends_after_a_second_ended_in_good_order() {
     rig.source.on_watch(Watch::new().wait(seconds(1)));
     assert_eq!(rig.requests(4).await[1..], ["watch 10"; 3]);
     assert_eq!(rig.delay_after(2).await.as_secs(), 1, "and is resumed at once");
-    assert!(rig.failures.all().is_empty(), "without anybody being told of a failure");
+    assert!(rig.failures.all().is_empty(), "no failure is reported");
     assert_eq!(rig.monitor.counters().watch_restarts.get("closed"), Some(&2));
 }
 

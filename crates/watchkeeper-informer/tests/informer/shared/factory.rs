@@ -425,7 +425,7 @@ async fn factories_are_used_by_many_threads_concurrently() {
     let factory = scripted(&source).build();
     let kept = factory.informer::<ConfigMap>();
     std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..8)
+        let threads: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
                     let informer = factory.informer::<ConfigMap>();
@@ -435,7 +435,7 @@ async fn factories_are_used_by_many_threads_concurrently() {
                 })
             })
             .collect();
-        for thread in asked {
+        for thread in threads {
             thread.join().unwrap().unwrap();
         }
     });

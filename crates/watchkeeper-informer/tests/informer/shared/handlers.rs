@@ -87,7 +87,7 @@ async fn a_handler_in_sync_has_returned_from_everything_that_was_there() {
     let registration = informer.add_async_handler(handler, options()).unwrap();
     gate.add_permits(1);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(informer.has_synced() && !registration.has_synced(), "one of two objects is heard of");
+    assert!(informer.has_synced() && !registration.has_synced(), "one of two objects is delivered");
     gate.add_permits(1);
     within(registration.synced()).await.unwrap();
 }
@@ -95,7 +95,7 @@ async fn a_handler_in_sync_has_returned_from_everything_that_was_there() {
 #[tokio::test(start_paused = true)]
 async fn case_48_a_panicking_handler_is_counted_and_delays_neither_others_nor_its_own_sync() {
     let (informer, _source, server) = synced([map("a", 3), map("b", 4)], 10).await;
-    let panics = informer.add_handler(|_: &Event<ConfigMap>| panic!("as it was told to")).unwrap();
+    let panics = informer.add_handler(|_: &Event<ConfigMap>| panic!("on purpose")).unwrap();
     let (delivered, _) = listen(&informer, options());
     within(panics.synced()).await.unwrap();
     server.send(Watch::new().added(map("c", 11)));
@@ -174,7 +174,7 @@ async fn each_handler_is_resynced_at_its_own_period_without_a_request() {
 async fn without_a_resync_period_no_handler_is_resynced_and_a_relist_delivers_only_changes() {
     let (informer, source, server) = synced([map("a", 3), map("b", 4)], 10).await;
     let (delivered, registration) = listen(&informer, options().resync_period(Duration::from_secs(2)));
-    let (asked, other) = listen(&informer, options().unchanged());
+    let (unchanged, other) = listen(&informer, options().unchanged());
     within(registration.synced()).await.unwrap();
     within(other.synced()).await.unwrap();
     source.on_list(List::at("20").item(map("a", 3)).item(map("b", 15)).item(map("c", 16)));
@@ -182,7 +182,7 @@ async fn without_a_resync_period_no_handler_is_resynced_and_a_relist_delivers_on
     server.send(Watch::new().error(status(410, "Expired")));
     reached(&informer, 20).await;
     assert_eq!(delivered.first(4).await[2..], ["update b@4 to b@15", "add c@16"]);
-    assert_eq!(asked.first(5).await[2..], ["sync a@3", "update b@4 to b@15", "add c@16"]);
+    assert_eq!(unchanged.first(5).await[2..], ["sync a@3", "update b@4 to b@15", "add c@16"]);
 }
 
 #[tokio::test(start_paused = true)]

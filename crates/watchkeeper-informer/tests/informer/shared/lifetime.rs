@@ -161,7 +161,7 @@ async fn a_hook_that_panics_stops_nothing() {
     let counted = Arc::clone(&calls);
     let informer = SharedIndexInformer::new(plain(&source).on_watch_error(move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
-        panic!("as it was told to");
+        panic!("on purpose");
     }));
     informer.start();
     within(informer.wait_for_sync(None)).await.unwrap();

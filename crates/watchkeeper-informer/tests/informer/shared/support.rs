@@ -130,7 +130,7 @@ impl Deliveries {
         self.events.send_modify(|events| events.push(in_short(event)));
     }
 
-    /// Everything heard so far.
+    /// All events delivered so far.
     pub(crate) fn all(&self) -> Vec<String> {
         self.events.borrow().clone()
     }

@@ -1,4 +1,4 @@
-//! Waiting for the first list, and being told why it will not come.
+//! Waits for the first list, and the reasons for which they fail.
 
 use std::time::Duration;
 
