@@ -22,13 +22,13 @@
 //! use watchkeeper_informer::ObjectKey;
 //!
 //! async fn copy(request: Request<ConfigMap>, ctx: Context) -> Result<Action, ReconcileError> {
-//!     // Gone is a case like any other, and here there is nothing to tidy up.
+//!     // The object was deleted. This controller has no cleanup.
 //!     let Some(original) = request.object else { return Ok(Action::done()) };
 //!     let Some(name) = original.metadata.annotations.as_ref().and_then(|it| it.get("copy-to")) else {
 //!         return Ok(Action::done());
 //!     };
 //!     let namespace = original.metadata.namespace.as_deref().unwrap_or_default();
-//!     // The cache shows what was written before, so what is not there is to be made.
+//!     // The cache shows the writes of earlier reconciles, so a missing copy has to be created.
 //!     if ctx.lister::<ConfigMap>()?.get(ObjectKey::new(Some(namespace), name)?).is_err() {
 //!         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
 //!         let copy = ConfigMap { metadata, ..ConfigMap::clone(&original) };
@@ -85,7 +85,7 @@
 //! | [`manager`] | several controllers as one program, with ordered start and stop |
 //! | [`options`] | manager options, in code and from the command line |
 //! | [`leader`] | leader election with a `Lease` |
-//! | [`http`] | health, readiness and metrics endpoints |
+//! | [`http`] | health, readiness and metrics endpoints of a manager |
 //! | [`rbac`] | declared API access, the RBAC rules and manifests for it, and a check at startup that it is granted |
 //! | [`time`] | injected clocks |
 //!
@@ -100,7 +100,7 @@
 //! | `reconcile.TerminalError` | [`ReconcileError::terminal`]; conflicts are [requeued quietly](ErrorClass::Conflict) by themselves |
 //! | `MaxConcurrentReconciles`, `ReconciliationTimeout`, `RecoverPanic` | [`workers`](Controller::workers), [`timeout`](Controller::timeout), always |
 //! | `IgnoreNotFound` after a `Get` | [`Request::object`] is none |
-//! | a cached client that reads its own writes | [`Context::client`], and the key waits instead of the read |
+//! | a cached client that reads its own writes | [`Context::client`]; the key waits, not the read |
 //! | a CRD that is missing stops the manager | [`Watch::optional`] |
 //! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
 //! | metrics in the global registry, controller names validated against duplicates | [`Manager::add`](manager::Manager::add) registers [`metrics`] and rejects duplicate names |
@@ -117,6 +117,7 @@ pub mod manager;
 pub mod metrics;
 pub mod objects;
 pub mod options;
+mod panic;
 pub mod rbac;
 mod reconcile;
 pub mod time;

@@ -22,7 +22,10 @@ const MAX_WRITES: usize = 4;
 
 type Write = Pin<Box<dyn Future<Output = (SeriesId, WriteOutcome)> + Send>>;
 
-/// The writer of the events that recorders accept, while it is [run](Self::run).
+/// The writer of the events that recorders accept.
+///
+/// Events wait in the queue until the writer is [run](Self::run). A few writes are in flight at a time, at most one per series, so
+/// a request that hangs does not delay other events. Every event is written, or dropped and counted in [`EventMetrics`].
 #[doc(alias = "EventBroadcaster")]
 #[derive(Debug)]
 #[must_use = "an event writer does nothing until it is run"]

@@ -37,7 +37,7 @@ pub enum LeadError {
     },
 }
 
-/// A leadership as seen by the work that runs under it.
+/// A term of leadership, as passed to the work that runs while leading.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Term {
@@ -48,7 +48,7 @@ pub struct Term {
     pub stop: CancellationToken,
 }
 
-/// A participant in leader election on behalf of one replica.
+/// A participant in leader election on behalf of one replica, with the guarantees of the [module](super).
 ///
 /// An elector does nothing until it is run. [`lead`](Self::lead) runs the election together with the work to
 /// do while leading; [`run`](Self::run) and [`release`](Self::release) are the two halves for callers that

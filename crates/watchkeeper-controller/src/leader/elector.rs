@@ -53,7 +53,7 @@ pub(super) enum RequestOutcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Request {
+enum SentRequest {
     Read,
     Create { sent_at: Duration },
     Update { sent_at: Duration },
@@ -95,7 +95,7 @@ pub(super) struct Elector {
     last: Option<Observation>,
     /// The time at which the last successful renewal was sent, while this replica holds the lease.
     renewed_at: Option<Duration>,
-    in_flight: Option<Request>,
+    in_flight: Option<SentRequest>,
     next_try: Duration,
     /// Whether a write was sent at some time, so that this replica may hold the lease.
     may_hold: bool,
@@ -179,7 +179,7 @@ impl Elector {
             }
         };
         self.may_hold = true;
-        self.in_flight = Some(Request::Update { sent_at: now.at });
+        self.in_flight = Some(SentRequest::Update { sent_at: now.at });
         ElectorAction::Update { record, over }
     }
 
@@ -190,7 +190,7 @@ impl Elector {
         self.next_try = now.at + self.retry_delay();
         let mut follow_up = None;
         match (request, outcome) {
-            (Request::Read, RequestOutcome::Read(read)) => {
+            (SentRequest::Read, RequestOutcome::Read(read)) => {
                 if read.record.holder != self.identity {
                     // Another replica wrote the lease, so earlier renewals no longer count.
                     self.renewed_at = None;
@@ -202,8 +202,11 @@ impl Elector {
                     self.next_try = now.at;
                 }
             }
-            (Request::Read, RequestOutcome::Absent) => follow_up = self.observe_absence(now),
-            (Request::Create { sent_at } | Request::Update { sent_at }, RequestOutcome::Written(written)) => {
+            (SentRequest::Read, RequestOutcome::Absent) => follow_up = self.observe_absence(now),
+            (
+                SentRequest::Create { sent_at } | SentRequest::Update { sent_at },
+                RequestOutcome::Written(written),
+            ) => {
                 let is_mine = written.record.holder == self.identity;
                 self.renewed_at = Some(sent_at).filter(|_| is_mine && self.phase == Phase::Contending);
                 if self.phase == Phase::Releasing {
@@ -212,8 +215,8 @@ impl Elector {
                 self.observe(written, now.at);
             }
             // The write did not happen: read the lease immediately.
-            (Request::Create { .. } | Request::Update { .. }, RequestOutcome::Conflict)
-            | (Request::Update { .. }, RequestOutcome::Absent) => {
+            (SentRequest::Create { .. } | SentRequest::Update { .. }, RequestOutcome::Conflict)
+            | (SentRequest::Update { .. }, RequestOutcome::Absent) => {
                 self.read_before_write();
                 if !self.sent_immediately {
                     self.sent_immediately = true;
@@ -221,9 +224,9 @@ impl Elector {
                 }
             }
             // The write may have happened: read the lease, but only after the usual wait.
-            (Request::Create { .. } | Request::Update { .. }, _) => self.read_before_write(),
+            (SentRequest::Create { .. } | SentRequest::Update { .. }, _) => self.read_before_write(),
             (
-                Request::Read,
+                SentRequest::Read,
                 RequestOutcome::Failed | RequestOutcome::Conflict | RequestOutcome::Written(_),
             ) => {}
         }
@@ -272,7 +275,7 @@ impl Elector {
             record.transitions = 0;
         }
         self.may_hold = true;
-        self.in_flight = Some(Request::Create { sent_at: now.at });
+        self.in_flight = Some(SentRequest::Create { sent_at: now.at });
         Some(ElectorAction::Create(record))
     }
 
@@ -299,7 +302,7 @@ impl Elector {
     }
 
     fn read(&mut self) -> ElectorAction {
-        self.in_flight = Some(Request::Read);
+        self.in_flight = Some(SentRequest::Read);
         ElectorAction::Read
     }
 

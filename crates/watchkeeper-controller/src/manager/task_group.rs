@@ -1,12 +1,12 @@
 //! A group of tasks that are started, monitored and ended together.
 
-use std::{any::Any, collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{ManagerError, RunError};
-use crate::time::Time;
+use crate::{panic::panic_message, time::Time};
 
 /// Named tasks that share one cancellation token. Dropping the group aborts them at their next await.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl TaskGroup {
             return (first, true);
         }
         let names: Vec<String> = self.names.values().cloned().collect();
-        tracing::error!(?names, ?within, "tasks did not end in time; dropped");
+        tracing::error!(?names, ?within, "tasks did not end in time; dropping them");
         self.tasks.abort_all();
         let aborting = async { while self.tasks.join_next().await.is_some() {} };
         time.within(ABORT_WITHIN, aborting).await;
@@ -88,14 +88,8 @@ impl TaskGroup {
     pub(super) fn panicked(name: &str, error: JoinError) -> ManagerError {
         let name = name.to_owned();
         match error.try_into_panic() {
-            Ok(panic) => ManagerError::Panicked { name, message: message(panic.as_ref()) },
+            Ok(panic) => ManagerError::Panicked { name, message: panic_message(panic.as_ref()).to_owned() },
             Err(error) => ManagerError::Failed(RunError::Run { name, source: error.into() }),
         }
     }
-}
-
-/// Returns the panic message if the payload is a string.
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -27,6 +27,7 @@ use crate::{
     HotLoop,
     hot_loop::HotLoopEvidence,
     metrics::ControllerSeries,
+    panic::panic_message,
     writes::{MissedWrite, Readiness, ReconcileEnd, WriteTracker},
 };
 
@@ -46,7 +47,7 @@ pub(super) struct WorkerState<K: Object, R> {
 /// Processes keys until a stop is requested.
 pub(super) async fn work<K: Object, R: Reconciler<K>>(state: &WorkerState<K, R>, tokens: &Arc<StopTokens>) {
     let mut slot = None;
-    // Waiting for the stop signal takes a lock, so it is done only when the queue is empty.
+    // Polling the stop token acquires a lock, so it is polled only when the queue is empty.
     while !tokens.is_stopping() {
         let item = tokio::select! {
             biased;
@@ -101,7 +102,7 @@ async fn process<K: Object, R: Reconciler<K>>(
     if let Freshness::TimedOut(waited) = freshness {
         span.in_scope(|| missed.iter().for_each(|missed| log_missed(missed, waited)));
     }
-    let began = state.now_if_measured();
+    let started_at = state.now_if_measured();
     let _active_worker = state.metrics.as_ref().map(|metrics| {
         metrics.waited(freshness);
         metrics.start_work()
@@ -111,7 +112,7 @@ async fn process<K: Object, R: Reconciler<K>>(
     let result = reconcile(state, tokens, &item, &context).instrument(span.clone()).await;
     *slot = context.end();
     let _in_span = span.enter();
-    conclude(state, item, &result, began);
+    conclude(state, item, &result, started_at);
 }
 
 fn log_missed(missed: &MissedWrite, waited: Duration) {
@@ -168,7 +169,7 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
         priority: item.priority(),
     };
     let timeout = state.options.timeout;
-    let too_long = async {
+    let timed_out = async {
         match timeout {
             Some(timeout) => {
                 let clock = &state.options.clock;
@@ -188,7 +189,7 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
             Err(panic) => ReconcileResult::Panicked(panic),
         },
         () = tokens.abort.cancelled() => ReconcileResult::Cancelled,
-        timeout = too_long => ReconcileResult::TimedOut(timeout),
+        timeout = timed_out => ReconcileResult::TimedOut(timeout),
     };
     if !matches!(result, ReconcileResult::Returned(_)) {
         context.cancel();
@@ -201,11 +202,11 @@ fn conclude<K: Object, R: Reconciler<K>>(
     state: &WorkerState<K, R>,
     item: Item<'_, ObjectKey>,
     result: &ReconcileResult,
-    began: Option<Duration>,
+    started_at: Option<Duration>,
 ) {
     let outcome = result.outcome();
-    if let Some((metrics, began)) = state.metrics.as_ref().zip(began) {
-        metrics.reconciled(outcome, state.options.clock.now().saturating_sub(began));
+    if let Some((metrics, started_at)) = state.metrics.as_ref().zip(started_at) {
+        metrics.reconciled(outcome, state.options.clock.now().saturating_sub(started_at));
     }
     let end = match outcome {
         Outcome::Failed(ErrorClass::Conflict) => ReconcileEnd::Conflict,
@@ -276,7 +277,12 @@ impl<K: Object, R> WorkerState<K, R> {
         let HotLoopEvidence { reconciles, from_own_events, within, writes } = evidence;
         let controller = self.options.name.clone();
         let hot_loop = HotLoop { controller, key, reconciles, from_own_events, within, writes };
-        warn!("hot loop detected: {hot_loop}");
+        warn!(
+            controller = &*hot_loop.controller,
+            key = hot_loop.key.as_str(),
+            evidence = %hot_loop,
+            "hot loop detected: the key triggers its own reconciles; write only if the object differs from the wanted state"
+        );
         if let Some(metrics) = &self.metrics {
             metrics.hot_loop();
         }
@@ -327,9 +333,4 @@ impl ReconcileResult {
             }
         }
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&'static str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }

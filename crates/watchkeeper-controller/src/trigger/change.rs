@@ -5,6 +5,9 @@ use std::{fmt, sync::Arc};
 use watchkeeper_informer::event::Event;
 
 /// A change of an object as passed to predicates and mapping functions, with the states before and after.
+///
+/// The state before is the one last delivered to this controller: consecutive changes can be merged, so intermediate states may be
+/// missing. The cache already contains the state after, or a newer one.
 pub struct Change<'a, K> {
     event: &'a Event<K>,
 }

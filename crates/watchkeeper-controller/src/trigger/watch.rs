@@ -18,6 +18,9 @@ type MakeInformer<W> = Box<dyn FnOnce(&SharedInformerFactory) -> SharedIndexInfo
 /// A declared watch on the objects of one kind: which objects are watched, which changes enqueue keys, and whether
 /// the controller can run without the watch.
 ///
+/// The cache contains every object that the scope and the selectors include; the [filter](Self::filter) only decides which changes
+/// enqueue keys. A watch that fails does not delay the events of other watches.
+///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use watchkeeper_controller::{Watch, predicate::generation_changed};

@@ -45,7 +45,7 @@ impl Writing {
         self.tasks.join_next().await.expect("started").expect("no panic");
     }
 
-    fn say(&self, object: &ConfigMap, reason: &str) {
+    fn record(&self, object: &ConfigMap, reason: &str) {
         self.recorder.event(object, EventType::Normal, reason, "Sync", "all is well");
     }
 }
@@ -98,10 +98,10 @@ async fn repeated_events_are_one_object_with_a_count() {
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     let mut writing = Writing::start(faults.client(&server), EventOptions::default());
     for _ in 0..100 {
-        writing.say(&config("a"), "Synced");
+        writing.record(&config("a"), "Synced");
         tokio::time::sleep(SECOND).await;
     }
-    writing.say(&config("b"), "Synced");
+    writing.record(&config("b"), "Synced");
     tokio::time::sleep(SECOND).await;
     let requests = faults.requests().len();
     assert!(requests <= 6, "a create, the second occurrence, one a minute: {:?}", faults.requests());
@@ -119,7 +119,7 @@ async fn events_are_retried_while_the_server_is_unavailable_and_recording_does_n
     let (server, faults) = (ApiServer::in_process(), Faults::none());
     faults.plan(|_, _| Fate::Lost);
     let writing = Writing::start(faults.client(&server), EventOptions::default());
-    writing.say(&config("a"), "Synced");
+    writing.record(&config("a"), "Synced");
     tokio::time::sleep(SECOND * 25).await;
     assert_eq!(faults.requests().len(), 3);
     faults.plan(|_, _| Fate::AnswerLost);
@@ -136,8 +136,8 @@ async fn a_request_that_hangs_does_not_delay_other_events() {
     let mut is_first = true;
     faults.plan(move |_, _| if std::mem::take(&mut is_first) { Fate::Hangs } else { Fate::Pass });
     let writing = Writing::start(faults.client(&server), EventOptions::default());
-    writing.say(&config("a"), "Hangs");
-    writing.say(&config("b"), "Synced");
+    writing.record(&config("a"), "Hangs");
+    writing.record(&config("b"), "Synced");
     tokio::time::sleep(SECOND).await;
     assert_eq!(events(&server).await.len(), 1);
 }
@@ -150,12 +150,12 @@ async fn events_beyond_the_queue_are_dropped_and_counted_without_blocking() {
     let mut writing = Writing::start(server.client(), options);
     // No other task runs meanwhile, so the writer cannot dequeue any event.
     for number in 0..15 {
-        writing.say(&config(&format!("c{number}")), "Synced");
+        writing.record(&config(&format!("c{number}")), "Synced");
     }
     assert_eq!(writing.metrics.dropped(), 5);
     writing.end().await;
     assert_eq!(events(&server).await.len(), 10, "the others are written, at the end at the latest");
-    writing.say(&config("late"), "Synced");
+    writing.record(&config("late"), "Synced");
     assert_eq!(writing.metrics.dropped(), 6, "the writer has ended");
 }
 
@@ -165,7 +165,7 @@ async fn an_event_that_the_server_rejects_is_dropped() {
     let writing = Writing::start(faults.client(&server), EventOptions::default());
     let mut nowhere = config("a");
     nowhere.metadata.namespace = Some("no-such-namespace".to_owned());
-    writing.say(&nowhere, "Synced");
+    writing.record(&nowhere, "Synced");
     tokio::time::sleep(SECOND * 300).await;
     assert_eq!((faults.requests().len(), writing.metrics.dropped()), (1, 1));
 }
@@ -174,12 +174,12 @@ async fn an_event_that_the_server_rejects_is_dropped() {
 async fn a_series_whose_object_was_deleted_continues_as_a_new_object() {
     let server = ApiServer::in_process();
     let writing = Writing::start(server.client(), EventOptions::default());
-    writing.say(&config("a"), "Synced");
-    writing.say(&config("a"), "Synced");
+    writing.record(&config("a"), "Synced");
+    writing.record(&config("a"), "Synced");
     tokio::time::sleep(SECOND).await;
     let name = events(&server).await[0].metadata.name.clone().unwrap();
     Api::<Event>::default_namespaced(server.client()).delete(&name, &DeleteParams::default()).await.unwrap();
-    writing.say(&config("a"), "Synced");
+    writing.record(&config("a"), "Synced");
     tokio::time::sleep(SECOND * 61).await;
     let events = events(&server).await;
     assert_eq!(events.len(), 1);

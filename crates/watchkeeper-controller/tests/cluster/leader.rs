@@ -195,14 +195,14 @@ async fn a_clean_shutdown_hands_over_within_the_retry_period_after_the_work_has_
     first.leads().await;
     let second = Replica::start(server.client(), "second");
     tokio::time::sleep(SECOND * 5).await;
-    let asked = Instant::now();
+    let stop_requested = Instant::now();
     first.stop.cancel();
     // Far longer than the lease duration: the lease is renewed while the work shuts down.
     while !second.is_leader() {
         assert!(!(second.is_working() && first.is_working()), "both work");
         tokio::time::sleep(SECOND / 10).await;
     }
-    let took = asked.elapsed();
+    let took = stop_requested.elapsed();
     assert!(took >= SECOND * 40 && took <= SECOND * 42 + SECOND / 2, "{took:?}");
     assert_eq!(first.ended().await, Ok(()));
     assert_eq!(second.leadership.holder(), "second");
@@ -357,9 +357,9 @@ async fn a_replica_that_never_led_ends_immediately_without_a_write() {
     first.leads().await;
     let mut second = Replica::start(faults.client(&server), "second");
     tokio::time::sleep(SECOND * 5).await;
-    let asked = Instant::now();
+    let stop_requested = Instant::now();
     assert_eq!(second.end().await, Ok(()));
-    assert_eq!(asked.elapsed(), Duration::ZERO);
+    assert_eq!(stop_requested.elapsed(), Duration::ZERO);
     assert!(faults.requests().iter().all(|request| request.starts_with("GET ")), "{:?}", faults.requests());
 }
 
@@ -371,9 +371,9 @@ async fn a_release_does_not_wait_for_a_request_that_hangs_and_reads_its_effect()
     let mut is_next = true;
     faults.plan(move |_, _| if std::mem::take(&mut is_next) { Fate::AnswerHangs } else { Fate::Pass });
     tokio::time::sleep(SECOND * 3).await;
-    let asked = Instant::now();
+    let stop_requested = Instant::now();
     assert_eq!(first.end().await, Ok(()));
-    assert_eq!(asked.elapsed(), Duration::ZERO);
+    assert_eq!(stop_requested.elapsed(), Duration::ZERO);
     let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
     assert_eq!(spec.holder_identity.as_deref(), Some(""), "the unanswered renewal was released");
 }

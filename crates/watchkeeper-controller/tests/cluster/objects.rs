@@ -50,11 +50,11 @@ fn finalizers(object: &ConfigMap) -> Vec<&str> {
 
 /// A record of the calls to a reconciler, which fails on demand.
 #[derive(Default)]
-struct Asked {
+struct RecordedReconciler {
     events: Mutex<Vec<(&'static str, bool)>>,
 }
 
-impl Asked {
+impl RecordedReconciler {
     async fn reconcile(
         &self,
         api: &Api<ConfigMap>,
@@ -72,22 +72,22 @@ impl Asked {
         .await
     }
 
-    fn told(&self) -> Vec<(&'static str, bool)> {
+    fn calls(&self) -> Vec<(&'static str, bool)> {
         self.events.lock().unwrap().clone()
     }
 }
 
 #[tokio::test]
 async fn a_finalizer_is_added_before_the_first_apply_and_removed_after_the_cleanup() {
-    let (server, asked) = (ApiServer::in_process(), Asked::default());
+    let (server, reconciler) = (ApiServer::in_process(), RecordedReconciler::default());
     let object =
         create(&server, json!({"metadata": {"name": "a", "finalizers": ["other.example.com/x"]}})).await;
     let api = api(&server);
-    assert_eq!(asked.reconcile(&api, object, false).await.unwrap(), 7);
-    assert_eq!(asked.told(), [("apply", true)]);
+    assert_eq!(reconciler.reconcile(&api, object, false).await.unwrap(), 7);
+    assert_eq!(reconciler.calls(), [("apply", true)]);
     let object = Arc::new(api.get("a").await.unwrap());
     assert_eq!(finalizers(&object), ["other.example.com/x", OURS]);
-    asked.reconcile(&api, Arc::clone(&object), false).await.unwrap();
+    reconciler.reconcile(&api, Arc::clone(&object), false).await.unwrap();
     assert_eq!(
         api.get("a").await.unwrap().metadata.resource_version,
         object.metadata.resource_version,
@@ -96,59 +96,64 @@ async fn a_finalizer_is_added_before_the_first_apply_and_removed_after_the_clean
 
     api.delete("a", &DeleteParams::default()).await.unwrap();
     let object = Arc::new(api.get("a").await.unwrap());
-    let error = asked.reconcile(&api, Arc::clone(&object), true).await.unwrap_err();
+    let error = reconciler.reconcile(&api, Arc::clone(&object), true).await.unwrap_err();
     assert!(matches!(error, FinalizeError::Cleanup { .. }), "{error}");
     assert_eq!(
         finalizers(&api.get("a").await.unwrap()),
         ["other.example.com/x", OURS],
         "it stays until the cleanup succeeds"
     );
-    asked.reconcile(&api, object, false).await.unwrap();
+    reconciler.reconcile(&api, object, false).await.unwrap();
     let object = Arc::new(api.get("a").await.unwrap());
     assert_eq!(finalizers(&object), ["other.example.com/x"]);
-    let told = asked.told().len();
-    assert_eq!(asked.reconcile(&api, object, false).await.unwrap(), 0, "nothing to do is the default answer");
-    assert_eq!(asked.told().len(), told);
+    let calls = reconciler.calls().len();
+    assert_eq!(
+        reconciler.reconcile(&api, object, false).await.unwrap(),
+        0,
+        "nothing to do is the default answer"
+    );
+    assert_eq!(reconciler.calls().len(), calls);
 }
 
 #[tokio::test]
 async fn nothing_is_applied_if_the_finalizer_cannot_be_added() {
-    let (server, asked, faults) = (ApiServer::in_process(), Asked::default(), Faults::none());
+    let (server, reconciler, faults) =
+        (ApiServer::in_process(), RecordedReconciler::default(), Faults::none());
     let object = create(&server, json!({"metadata": {"name": "a"}})).await;
     faults.plan(|method, _| if *method == Method::PATCH { Fate::Lost } else { Fate::Pass });
     let broken: Api<ConfigMap> = Api::default_namespaced(faults.client(&server).kube());
-    let error = asked.reconcile(&broken, Arc::clone(&object), false).await.unwrap_err();
+    let error = reconciler.reconcile(&broken, Arc::clone(&object), false).await.unwrap_err();
     assert!(matches!(error, FinalizeError::Add { .. }), "{error}");
 
     // The cache is behind: a finalizer was added meanwhile and must not be lost.
     patch(&server, "a", json!({"metadata": {"finalizers": ["other.example.com/x"]}})).await;
-    let error = asked.reconcile(&api(&server), object, false).await.unwrap_err();
+    let error = reconciler.reconcile(&api(&server), object, false).await.unwrap_err();
     let FinalizeError::Add { source, .. } = &error else { panic!("{error}") };
     assert!(source.is_conflict(), "{error}");
     assert_eq!(finalizers(&api(&server).get("a").await.unwrap()), ["other.example.com/x"]);
-    assert_eq!(asked.told(), []);
+    assert_eq!(reconciler.calls(), []);
 }
 
 #[tokio::test]
 async fn a_finalizer_is_removed_despite_concurrent_writes_and_other_finalizers_are_kept() {
-    let (server, asked) = (ApiServer::in_process(), Asked::default());
+    let (server, reconciler) = (ApiServer::in_process(), RecordedReconciler::default());
     let api = api(&server);
     create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS, "other.example.com/x"]}})).await;
     api.delete("a", &DeleteParams::default()).await.unwrap();
     let stale = Arc::new(api.get("a").await.unwrap());
     patch(&server, "a", json!({"data": {"k": "v"}})).await;
-    asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
+    reconciler.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
     let now = api.get("a").await.unwrap();
     assert_eq!(finalizers(&now), ["other.example.com/x"]);
     assert_eq!(now.data.unwrap()["k"], "v");
     // Again with the stale cache: the finalizer is already removed, which is not an error.
-    asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
+    reconciler.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
     patch(&server, "a", json!({"metadata": {"finalizers": null}})).await;
     assert!(api.get_opt("a").await.unwrap().is_none());
-    asked.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
+    reconciler.reconcile(&api, Arc::clone(&stale), false).await.unwrap();
     // An object that was created again under the same name is a different object.
     create(&server, json!({"metadata": {"name": "a", "finalizers": [OURS]}})).await;
-    asked.reconcile(&api, stale, false).await.unwrap();
+    reconciler.reconcile(&api, stale, false).await.unwrap();
     assert_eq!(finalizers(&api.get("a").await.unwrap()), [OURS]);
 }
 
@@ -393,7 +398,7 @@ async fn a_conflict_is_retried_five_times_and_other_errors_are_not() {
     let stale = create(&server, json!({"metadata": {"name": "a"}})).await;
     patch(&server, "a", json!({"data": {"k": "v"}})).await;
     let tries = Mutex::new(0);
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let error = retry_on_conflict(&Retry::conflicts().seeded(1), || async {
         *tries.lock().unwrap() += 1;
         api.replace("a", &PostParams::default(), &stale).await
@@ -402,7 +407,7 @@ async fn a_conflict_is_retried_five_times_and_other_errors_are_not() {
     .unwrap_err();
     assert!(error.is_conflict(), "{error}");
     assert_eq!(*tries.lock().unwrap(), 5);
-    assert!(begun.elapsed() >= Duration::from_millis(40), "{:?}", begun.elapsed());
+    assert!(start.elapsed() >= Duration::from_millis(40), "{:?}", start.elapsed());
 
     *tries.lock().unwrap() = 0;
     retry_on_conflict(&Retry::conflicts(), || async {

@@ -17,9 +17,9 @@ use watchkeeper_controller::{AbandonReason, Action, Context, Controller, Reconci
 use crate::support::*;
 
 /// The attempts on one key: start time and number of earlier failures.
-fn tries(log: &Log, key: &str, began: Duration) -> Vec<(u128, u32)> {
-    let of_key = log.all().into_iter().filter(|seen| seen.key == key);
-    of_key.map(|seen| (millis_between(began, seen.at), seen.failures)).collect()
+fn attempts_on(log: &Log, key: &str, start: Duration) -> Vec<(u128, u32)> {
+    let of_key = log.all().into_iter().filter(|logged| logged.key == key);
+    of_key.map(|logged| (millis_between(start, logged.at), logged.failures)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,7 +31,7 @@ async fn a_failing_key_is_retried_after_its_own_backoff_and_reset_on_success() {
     });
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
-    let began = log.now();
+    let start = log.now();
     triggers.send(key("default/bad"), because("test"));
     tokio::time::sleep(ms(10)).await;
     triggers.send(key("default/good"), because("test"));
@@ -41,14 +41,14 @@ async fn a_failing_key_is_retried_after_its_own_backoff_and_reset_on_success() {
     settle().await;
     running.stop().await;
 
-    let bad = tries(&log, "default/bad", began);
+    let bad = attempts_on(&log, "default/bad", start);
     let backoff: Vec<_> = bad.iter().map(|(at, _)| *at).collect();
     assert_eq!(bad.iter().map(|(_, failures)| *failures).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
     // 5, 10, 20 and 40 ms, each rounded up to the timer's tick.
     for (pair, expected) in backoff[..5].windows(2).zip([5, 10, 20, 40]) {
         assert!((expected..=expected + 1).contains(&(pair[1] - pair[0])), "{backoff:?}");
     }
-    assert_eq!(tries(&log, "default/good", began), [(10, 0)]);
+    assert_eq!(attempts_on(&log, "default/good", start), [(10, 0)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn a_key_is_abandoned_after_its_retries_and_reconciled_again_when_it_chang
 
     create(&maps, &map("a")).await;
     tokio::time::sleep(ms(3_600_000)).await;
-    let failures: Vec<_> = log.take().into_iter().map(|seen| seen.failures).collect();
+    let failures: Vec<_> = log.take().into_iter().map(|logged| logged.failures).collect();
     assert_eq!(failures, [0, 1, 2, 3, 4, 5]);
     assert_eq!(*given_up.lock(), ["pods default/a 6 cannot be done"]);
 
@@ -129,15 +129,15 @@ async fn a_conflict_is_reconciled_again_and_not_counted_as_a_failure() {
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
     writes_left.store(3, Ordering::Relaxed);
-    let began = log.now();
+    let start = log.now();
     triggers.send(key("default/a"), because("test"));
     settle().await;
     running.stop().await;
-    let seen = tries(&log, "default/a", began);
-    assert_eq!(seen.iter().map(|(_, failures)| *failures).collect::<Vec<_>>(), [0; 4], "{seen:?}");
+    let logged = attempts_on(&log, "default/a", start);
+    assert_eq!(logged.iter().map(|(_, failures)| *failures).collect::<Vec<_>>(), [0; 4], "{logged:?}");
     // 10, 20 and 40 ms, each rounded up to the timer's tick.
-    for (pair, expected) in seen.windows(2).zip([10, 20, 40]) {
-        assert!((expected..=expected + 1).contains(&(pair[1].0 - pair[0].0)), "{seen:?}");
+    for (pair, expected) in logged.windows(2).zip([10, 20, 40]) {
+        assert!((expected..=expected + 1).contains(&(pair[1].0 - pair[0].0)), "{logged:?}");
     }
 }
 
@@ -174,8 +174,9 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_continues() {
     triggers.send(key("default/good"), because("test"));
     settle().await;
     running.stop().await;
-    let (good, bad): (Vec<_>, Vec<_>) = log.take().into_iter().partition(|seen| seen.key == "default/good");
-    assert_eq!(bad.into_iter().map(|seen| seen.failures).collect::<Vec<_>>(), [0, 1, 2]);
+    let (good, bad): (Vec<_>, Vec<_>) =
+        log.take().into_iter().partition(|logged| logged.key == "default/good");
+    assert_eq!(bad.into_iter().map(|logged| logged.failures).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(good.len(), 2);
     assert_eq!(*reports.lock(), ["(no message)"]);
 }
@@ -184,10 +185,10 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_continues() {
 async fn a_reconcile_that_times_out_is_dropped_and_retried() {
     let (server, triggers, log) = setup();
     let tokens = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&tokens);
+    let recorded = Arc::clone(&tokens);
     let reconcile = log.wrap(move |request: Request<ConfigMap>, ctx: Context| {
         let is_stuck = request.name() == "slow" && request.failures == 0;
-        kept.lock().push((request.key.to_string(), ctx.cancellation()));
+        recorded.lock().push((request.key.to_string(), ctx.cancellation()));
         async move {
             if is_stuck {
                 std::future::pending::<()>().await;
@@ -201,14 +202,14 @@ async fn a_reconcile_that_times_out_is_dropped_and_retried() {
     tokio::time::sleep(ms(60_000)).await;
     log.take();
     tokens.lock().clear();
-    let began = log.now();
+    let start = log.now();
     triggers.send(key("default/slow"), because("test"));
     tokio::time::sleep(ms(10_000)).await;
     let cancelled: Vec<_> = tokens.lock().iter().map(|(_, token)| token.is_cancelled()).collect();
     running.stop().await;
-    let seen = tries(&log, "default/slow", began);
-    assert_eq!(seen.len(), 2, "{seen:?}");
-    assert!((1_005..=1_007).contains(&seen[1].0) && seen[1].1 == 1, "{seen:?}");
+    let logged = attempts_on(&log, "default/slow", start);
+    assert_eq!(logged.len(), 2, "{logged:?}");
+    assert!((1_005..=1_007).contains(&logged[1].0) && logged[1].1 == 1, "{logged:?}");
     assert_eq!(cancelled, [true, false], "only the dropped reconcile is cancelled");
     assert!(tokens.lock()[1].1.is_cancelled(), "tasks that outlive the controller are cancelled too");
 }
@@ -232,9 +233,9 @@ async fn an_edit_of_the_desired_state_skips_the_backoff_and_a_status_update_does
     assert_eq!(log.take().len(), 0);
     patch(&api, "web", json!({"spec": {"replicas": 2}})).await;
     settle().await;
-    let seen = log.take();
-    assert_eq!(seen.len(), 1);
-    assert!(seen[0].failures > 10, "and its failures stay counted");
+    let logged = log.take();
+    assert_eq!(logged.len(), 1);
+    assert!(logged[0].failures > 10, "and its failures stay counted");
     delete(&api, "web").await;
     settle().await;
     assert_eq!(log.take().len(), 1, "neither does the end of the object");

@@ -24,14 +24,14 @@ async fn start(
     log: &Log,
 ) -> (Running, Arc<Mutex<Vec<&'static str>>>) {
     let events = Arc::new(Mutex::new(Vec::new()));
-    let (noted, requests) = (Arc::clone(&events), log.clone());
+    let (recorder, requests) = (Arc::clone(&events), log.clone());
     let reconcile = move |request: Request<Foo>, context: Context| {
         requests.note(&request);
-        let noted = Arc::clone(&noted);
+        let recorder = Arc::clone(&recorder);
         async move {
             let Some(foo) = request.object else { return Ok(Action::done()) };
             let done = finalize(&context, finalizer, foo, |event| async move {
-                noted.lock().push(match event {
+                recorder.lock().push(match event {
                     Event::Apply(_) => "apply",
                     Event::Cleanup(_) => "cleanup",
                 });

@@ -1,4 +1,4 @@
-//! A reconcile begins only after the caches show earlier writes of its key.
+//! A reconcile starts only after the caches show earlier writes of its key.
 
 use std::{sync::Arc, time::Duration};
 
@@ -74,9 +74,9 @@ struct Scene {
     /// The server, whose watches end when it is dropped.
     server: ApiServer,
     triggers: Triggers,
-    looks: Arc<Mutex<Vec<Look>>>,
+    reconciles: Arc<Mutex<Vec<Look>>>,
     log: Log,
-    began: Arc<Mutex<Duration>>,
+    start: Arc<Mutex<Duration>>,
     running: Running,
 }
 
@@ -94,29 +94,29 @@ impl Scene {
         let (source, late) = late_maps(&client);
         let factory = SharedInformerFactory::builder(client.clone()).source::<ConfigMap>(source).build();
         let triggers = Triggers::new();
-        let looks = Arc::new(Mutex::new(Vec::new()));
+        let reconciles = Arc::new(Mutex::new(Vec::new()));
         let log = Log::new();
-        let began = Arc::new(Mutex::new(Duration::ZERO));
-        let (noted, clock, origin) = (Arc::clone(&looks), log.clone(), Arc::clone(&began));
+        let start = Arc::new(Mutex::new(Duration::ZERO));
+        let (recorder, clock, origin) = (Arc::clone(&reconciles), log.clone(), Arc::clone(&start));
         let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
             clock.note(&request);
-            let (noted, clock, origin) = (Arc::clone(&noted), clock.clone(), Arc::clone(&origin));
+            let (recorder, clock, origin) = (Arc::clone(&recorder), clock.clone(), Arc::clone(&origin));
             async move {
-                let began = *origin.lock();
-                if request.name() != "a" || began.is_zero() {
+                let start = *origin.lock();
+                if request.name() != "a" || start.is_zero() {
                     return Ok::<_, ReconcileError>(Action::done());
                 }
                 let a = request.object.as_ref();
                 let look = Look {
-                    at: clock.since(began),
+                    at: clock.since(start),
                     freshness: ctx.freshness(),
                     a: a.map(|a| a.data.as_ref().is_some_and(|data| data["k"] == "new")),
                     has_b: ctx.lister::<ConfigMap>()?.get("default/b").is_ok(),
                 };
                 let is_first = {
-                    let mut looks = noted.lock();
-                    looks.push(look);
-                    looks.len() == 1
+                    let mut reconciles = recorder.lock();
+                    reconciles.push(look);
+                    reconciles.len() == 1
                 };
                 if is_first {
                     write(what, &ctx).await?;
@@ -127,8 +127,8 @@ impl Scene {
         let controller = configure(Controller::<ConfigMap>::on(&factory).channel(&triggers));
         let running = started(controller.reconcile_with(reconcile)).await;
         *late.lock() = delay;
-        *began.lock() = log.now();
-        Self { server, triggers, looks, log, began, running }
+        *start.lock() = log.now();
+        Self { server, triggers, reconciles, log, start, running }
     }
 
     /// Enqueues `default/a` now and again 100 ms later; returns the reconciles since then.
@@ -139,13 +139,14 @@ impl Scene {
         self.triggers.send(key("default/a"), because("second"));
         self.triggers.send(key("default/other"), because("of another key"));
         tokio::time::sleep(time).await;
-        let others: Vec<_> = self.log.take().into_iter().filter(|seen| seen.key == "default/other").collect();
-        let began = *self.began.lock();
-        let others: Vec<_> = others.into_iter().map(|seen| millis_between(began, seen.at)).collect();
+        let others: Vec<_> =
+            self.log.take().into_iter().filter(|logged| logged.key == "default/other").collect();
+        let start = *self.start.lock();
+        let others: Vec<_> = others.into_iter().map(|logged| millis_between(start, logged.at)).collect();
         assert_eq!(others, [100], "the worker goes on with other keys");
         self.running.stop().await;
         drop(self.server);
-        std::mem::take(&mut *self.looks.lock())
+        std::mem::take(&mut *self.reconciles.lock())
     }
 }
 
@@ -157,12 +158,13 @@ fn is_as_late(look: &Look, delay: u64) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_after_a_change_waits_until_the_cache_shows_it() {
-    let looks = Scene::new(ms(2_000), Write::Change, |controller| controller).await.play(ms(10_000)).await;
-    assert_eq!(looks[0], Look { at: 0, freshness: Freshness::Fresh, a: Some(false), has_b: false });
-    assert_eq!(looks.len(), 2, "the wait and its event share one reconcile: {looks:?}");
-    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
-    assert_eq!(looks[1].a, Some(true));
-    assert!(looks[1].at <= 2_010, "enqueued by the event, not by the next check: {looks:?}");
+    let reconciles =
+        Scene::new(ms(2_000), Write::Change, |controller| controller).await.play(ms(10_000)).await;
+    assert_eq!(reconciles[0], Look { at: 0, freshness: Freshness::Fresh, a: Some(false), has_b: false });
+    assert_eq!(reconciles.len(), 2, "the wait and its event share one reconcile: {reconciles:?}");
+    assert!(is_as_late(&reconciles[1], 2_000), "{reconciles:?}");
+    assert_eq!(reconciles[1].a, Some(true));
+    assert!(reconciles[1].at <= 2_010, "enqueued by the event, not by the next check: {reconciles:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,45 +172,47 @@ async fn a_reconcile_after_a_change_whose_event_is_filtered_waits_too() {
     let configure = |controller: Controller<ConfigMap>| {
         controller.filter(|change: watchkeeper_controller::Change<'_, ConfigMap>| change.before().is_none())
     };
-    let looks = Scene::new(ms(2_000), Write::Change, configure).await.play(ms(10_000)).await;
-    assert_eq!(looks.len(), 2, "{looks:?}");
-    assert!(is_as_late(&looks[1], 2_000) && looks[1].at <= 2_600, "{looks:?}");
-    assert_eq!(looks[1].a, Some(true));
+    let reconciles = Scene::new(ms(2_000), Write::Change, configure).await.play(ms(10_000)).await;
+    assert_eq!(reconciles.len(), 2, "{reconciles:?}");
+    assert!(is_as_late(&reconciles[1], 2_000) && reconciles[1].at <= 2_600, "{reconciles:?}");
+    assert_eq!(reconciles[1].a, Some(true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_after_a_creation_waits_until_the_cache_shows_it() {
-    let looks = Scene::new(ms(2_000), Write::Create, |controller| controller).await.play(ms(10_000)).await;
-    assert_eq!(looks.len(), 2, "{looks:?}");
-    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
-    assert!(looks[1].has_b);
+    let reconciles =
+        Scene::new(ms(2_000), Write::Create, |controller| controller).await.play(ms(10_000)).await;
+    assert_eq!(reconciles.len(), 2, "{reconciles:?}");
+    assert!(is_as_late(&reconciles[1], 2_000), "{reconciles:?}");
+    assert!(reconciles[1].has_b);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_after_a_deletion_waits_until_the_cache_shows_it() {
-    let looks = Scene::new(ms(2_000), Write::Delete, |controller| controller).await.play(ms(10_000)).await;
-    assert_eq!(looks.len(), 2, "{looks:?}");
-    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
-    assert_eq!(looks[1].a, None);
+    let reconciles =
+        Scene::new(ms(2_000), Write::Delete, |controller| controller).await.play(ms(10_000)).await;
+    assert_eq!(reconciles.len(), 2, "{reconciles:?}");
+    assert!(is_as_late(&reconciles[1], 2_000), "{reconciles:?}");
+    assert_eq!(reconciles[1].a, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_is_not_observed_before_the_creation() {
-    let looks = Scene::new(ms(1_000), Write::CreateAndDelete, |c| c).await.play(ms(10_000)).await;
-    assert_eq!(looks.len(), 2, "{looks:?}");
+    let reconciles = Scene::new(ms(1_000), Write::CreateAndDelete, |c| c).await.play(ms(10_000)).await;
+    assert_eq!(reconciles.len(), 2, "{reconciles:?}");
     // The creation is observed after one second, the deletion after two.
-    assert!(is_as_late(&looks[1], 2_000), "{looks:?}");
-    assert!(!looks[1].has_b);
+    assert!(is_as_late(&reconciles[1], 2_000), "{reconciles:?}");
+    assert!(!reconciles[1].has_b);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_wait_times_out_and_the_context_reports_it() {
     let configure = |controller: Controller<ConfigMap>| controller.freshness_timeout(ms(1_500));
-    let looks = Scene::new(ms(60_000), Write::Change, configure).await.play(ms(30_000)).await;
-    assert_eq!(looks.len(), 2, "{looks:?}");
-    let Freshness::TimedOut(waited) = looks[1].freshness else { panic!("{looks:?}") };
-    assert!((1_500..1_510).contains(&waited.as_millis()), "{looks:?}");
-    assert_eq!(looks[1].a, Some(false));
+    let reconciles = Scene::new(ms(60_000), Write::Change, configure).await.play(ms(30_000)).await;
+    assert_eq!(reconciles.len(), 2, "{reconciles:?}");
+    let Freshness::TimedOut(waited) = reconciles[1].freshness else { panic!("{reconciles:?}") };
+    assert!((1_500..1_510).contains(&waited.as_millis()), "{reconciles:?}");
+    assert_eq!(reconciles[1].a, Some(false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,9 +226,9 @@ async fn writes_that_no_cache_shows_and_untracked_writes_are_not_waited_for() {
         (Write::Change, |controller| controller.without_freshness().without_hot_loops()),
     ];
     for (what, configure) in cases {
-        let looks = Scene::new(ms(60_000), what, configure).await.play(ms(1_000)).await;
+        let reconciles = Scene::new(ms(60_000), what, configure).await.play(ms(1_000)).await;
         let stale = Look { at: 100, freshness: Freshness::Fresh, a: Some(false), has_b: false };
-        assert_eq!(looks[1..], [stale], "{what:?}");
+        assert_eq!(reconciles[1..], [stale], "{what:?}");
     }
 }
 
@@ -233,10 +237,10 @@ async fn writes_that_no_cache_shows_and_untracked_writes_are_not_waited_for() {
 async fn creating(server: &ApiServer, primary: Watch<ConfigMap>) -> Vec<u128> {
     let factory = SharedInformerFactory::new(server.client());
     let (triggers, log) = (Triggers::new(), Log::new());
-    let noted = log.clone();
+    let recorder = log.clone();
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        noted.note(&request);
-        let number = noted.all().len();
+        recorder.note(&request);
+        let number = recorder.all().len();
         async move {
             create(&maps(&ctx.client()), &map(&format!("m{number}"))).await;
             Ok::<_, ReconcileError>(Action::done())
@@ -245,13 +249,13 @@ async fn creating(server: &ApiServer, primary: Watch<ConfigMap>) -> Vec<u128> {
     let controller = Controller::on_with(&factory, primary).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
-    let began = log.now();
+    let start = log.now();
     for _ in 0..3 {
         triggers.send(key("default/x"), because("test"));
         tokio::time::sleep(ms(10)).await;
     }
     running.stop().await;
-    log.take().into_iter().map(|seen| millis_between(began, seen.at)).collect()
+    log.take().into_iter().map(|logged| millis_between(start, logged.at)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,13 +289,13 @@ async fn a_write_that_moves_an_object_out_of_the_selector_is_waited_for_until_th
     let delay = Arc::new(Mutex::new(Duration::ZERO));
     let source = Delayed { source: ListWatch::new(&collection).labels("app=web"), delay: Arc::clone(&delay) };
     let factory = SharedInformerFactory::builder(client).source::<ConfigMap>(source).build();
-    let (triggers, looks) = (Triggers::new(), Arc::new(Mutex::new(Vec::new())));
-    let noted = Arc::clone(&looks);
+    let (triggers, reconciles) = (Triggers::new(), Arc::new(Mutex::new(Vec::new())));
+    let recorder = Arc::clone(&reconciles);
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        let noted = Arc::clone(&noted);
+        let recorder = Arc::clone(&recorder);
         async move {
             let has_object = request.object.is_some();
-            noted.lock().push((has_object, ctx.freshness()));
+            recorder.lock().push((has_object, ctx.freshness()));
             if has_object && request.causes.to_string() == "leave" {
                 patch(&maps(&ctx.client()), "a", json!({"metadata": {"labels": null}})).await;
             }
@@ -300,18 +304,18 @@ async fn a_write_that_moves_an_object_out_of_the_selector_is_waited_for_until_th
     };
     let controller = Controller::<ConfigMap>::on(&factory).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
-    looks.lock().clear();
+    reconciles.lock().clear();
     *delay.lock() = ms(2_000);
     triggers.send(key("default/a"), because("leave"));
     tokio::time::sleep(ms(100)).await;
     triggers.send(key("default/a"), because("again"));
     tokio::time::sleep(ms(10_000)).await;
     running.stop().await;
-    let looks = looks.lock();
-    let [(true, Freshness::Fresh), (false, Freshness::Waited(waited))] = looks.as_slice() else {
-        panic!("{looks:?}")
+    let reconciles = reconciles.lock();
+    let [(true, Freshness::Fresh), (false, Freshness::Waited(waited))] = reconciles.as_slice() else {
+        panic!("{reconciles:?}")
     };
-    assert!((1_900..2_600).contains(&waited.as_millis()), "{looks:?}");
+    assert!((1_900..2_600).contains(&waited.as_millis()), "{reconciles:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,11 +328,11 @@ async fn an_object_that_a_field_selector_may_exclude_costs_one_timeout() {
     create(&pods, &serde_json::from_value(pod).unwrap()).await;
     let factory = SharedInformerFactory::new(client);
     let (triggers, waits) = (Triggers::new(), Arc::new(Mutex::new(Vec::new())));
-    let noted = Arc::clone(&waits);
+    let recorder = Arc::clone(&waits);
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        let noted = Arc::clone(&noted);
+        let recorder = Arc::clone(&recorder);
         async move {
-            noted.lock().push(ctx.freshness());
+            recorder.lock().push(ctx.freshness());
             let pods = ctx.client().resource::<Pod>().namespace("default");
             let text = request.causes.to_string();
             patch(&pods, "p", json!({"metadata": {"annotations": {"because": text}}})).await;
@@ -357,8 +361,8 @@ async fn the_client_of_a_context_has_the_settings_of_the_controllers_client() {
     create(&maps(&client), &map("a")).await;
     // Converted to kube's client, the settings are found again with the first request.
     for given in [client.clone(), Client::from(client.kube())] {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let settings = Arc::clone(&seen);
+        let logged = Arc::new(Mutex::new(Vec::new()));
+        let settings = Arc::clone(&logged);
         let reconcile = move |_: Request<ConfigMap>, ctx: Context| {
             let settings = Arc::clone(&settings);
             async move {
@@ -371,6 +375,6 @@ async fn the_client_of_a_context_has_the_settings_of_the_controllers_client() {
         };
         let running = started(Controller::<ConfigMap>::new(given).reconcile_with(reconcile)).await;
         running.stop().await;
-        assert_eq!(*seen.lock(), [(limits.clone(), deadlines), (limits.clone(), deadlines)]);
+        assert_eq!(*logged.lock(), [(limits.clone(), deadlines), (limits.clone(), deadlines)]);
     }
 }

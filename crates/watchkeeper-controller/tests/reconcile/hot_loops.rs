@@ -60,15 +60,15 @@ async fn a_key_that_its_own_writes_enqueue_is_reported_once_with_evidence() {
     create(&maps(&client), &map("hot")).await;
     create(&maps(&client), &map("cold")).await;
     tokio::time::sleep(Duration::from_mins(3)).await;
-    let told = taken(&found);
-    assert_eq!(told.len(), 1, "{told:?}");
-    let HotLoop { controller, key, reconciles, from_own_events, within, writes, .. } = &told[0];
+    let reports = taken(&found);
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    let HotLoop { controller, key, reconciles, from_own_events, within, writes, .. } = &reports[0];
     assert_eq!((&**controller, key.as_str(), *reconciles, *from_own_events), ("maps", "default/hot", 10, 10));
     assert_eq!(within.as_millis(), 4_500);
     let writes: BTreeMap<_, _> = writes.iter().map(|(name, w)| (&**name, (w.total, w.no_ops))).collect();
     assert_eq!(writes, BTreeMap::from([("configmaps", (10, 0))]));
     assert_eq!(
-        told[0].to_string(),
+        reports[0].to_string(),
         "maps reconciled default/hot 10 times in 4.5s without an external cause, 10 of them because of its own writes; 10 \
          writes of configmaps, of which 0 changed nothing"
     );
@@ -97,10 +97,13 @@ async fn a_key_that_repeats_writes_without_effect_is_reported() {
     let running = started(controller.reconcile_with(reconcile)).await;
     tokio::time::sleep(Duration::from_mins(3)).await;
     running.stop().await;
-    let told = taken(&found);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].key.as_str(), told[0].reconciles, told[0].from_own_events), ("default/same", 10, 0));
-    let writes = told[0].writes["configmaps"];
+    let reports = taken(&found);
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert_eq!(
+        (reports[0].key.as_str(), reports[0].reconciles, reports[0].from_own_events),
+        ("default/same", 10, 0)
+    );
+    let writes = reports[0].writes["configmaps"];
     assert_eq!((writes.total, writes.no_ops), (10, 10));
 }
 
@@ -111,10 +114,10 @@ async fn a_key_whose_writes_converge_is_not_reported() {
     create(&maps(&client), &map("a")).await;
     let (controller, found) = telling(client.clone());
     let log = Log::new();
-    let noted = log.clone();
+    let recorder = log.clone();
     // Copies one field to another: the event of its write requires no further write.
     let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-        noted.note(&request);
+        recorder.note(&request);
         async move {
             let data = request.object.as_ref().and_then(|object| object.data.clone()).unwrap_or_default();
             if let Some(wanted) = data.get("wanted")

@@ -6,7 +6,6 @@ mod errors;
 mod finalizers;
 mod freshness;
 mod hot_loops;
-mod logs;
 mod mapping;
 mod metrics;
 mod model;

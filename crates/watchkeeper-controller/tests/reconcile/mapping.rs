@@ -43,9 +43,9 @@ async fn a_change_of_an_owned_object_enqueues_its_controller_and_both_when_the_c
     for (name, owners, expected) in cases {
         create(&api, &owned(deployment(name), &owners)).await;
         settle().await;
-        let seen = log.take();
-        assert!(seen.iter().all(|seen| seen.causes == format!("event of Deployment default/{name}")));
-        assert_eq!(seen.into_iter().map(|seen| seen.key).collect::<Vec<_>>(), expected, "{name}");
+        let logged = log.take();
+        assert!(logged.iter().all(|logged| logged.causes == format!("event of Deployment default/{name}")));
+        assert_eq!(logged.into_iter().map(|logged| logged.key).collect::<Vec<_>>(), expected, "{name}");
     }
 
     let handed_over = json!({"metadata": {"ownerReferences": [owner("ConfigMap", "c", true)]}});
@@ -172,7 +172,7 @@ async fn triggers_wait_for_a_controller_and_are_sent_to_every_connected_one() {
     };
     let first = started(make(&one)).await;
     assert_eq!(
-        one.take().last().map(|seen| (seen.key.clone(), seen.causes.clone())),
+        one.take().last().map(|logged| (logged.key.clone(), logged.causes.clone())),
         Some(("default/early".to_owned(), "first".to_owned()))
     );
     let second = Arc::new(make(&two));
@@ -336,7 +336,7 @@ async fn a_kind_known_at_run_time_can_be_watched_and_reconciled() {
     let api = maps(&client);
     create(&api, &map("a")).await;
     settle().await;
-    let seen = log.take();
-    assert_eq!((seen[0].key.as_str(), seen[0].causes.as_str()), ("default/a", "event of configmaps"));
+    let logged = log.take();
+    assert_eq!((logged[0].key.as_str(), logged[0].causes.as_str()), ("default/a", "event of configmaps"));
     running.stop().await;
 }

@@ -166,18 +166,19 @@ async fn controller_metrics_have_their_standard_names_and_values() {
     tokio::time::sleep(ms(60_000)).await;
     running.stop().await;
 
-    let told = text();
+    let reports = text();
     for (series, count) in AT_LAST {
-        assert_eq!(value(&told, series), Some(count), "{series} in\n{told}");
+        assert_eq!(value(&reports, series), Some(count), "{series} in\n{reports}");
     }
     let sum = |prefix: &str| -> f64 {
-        told.lines()
+        reports
+            .lines()
             .filter(|line| line.starts_with(prefix))
             .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
             .sum()
     };
     assert_eq!(
-        value(&told, "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}"),
+        value(&reports, "controller_runtime_reconcile_time_seconds_count{controller=\"maps\"}"),
         Some(sum("controller_runtime_reconcile_total{")),
         "every reconcile is timed"
     );

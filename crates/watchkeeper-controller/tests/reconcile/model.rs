@@ -67,7 +67,7 @@ fn courses() -> impl Strategy<Value = Vec<Course>> {
 #[derive(Debug, Clone)]
 struct Ran {
     key: u8,
-    began: Duration,
+    start: Duration,
     ended: Option<Duration>,
     version: Option<u64>,
     failures: u32,
@@ -139,20 +139,20 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
     let triggers = Triggers::new();
     let world = Arc::new(Mutex::new(World::default()));
     let clock = TokioClock::new();
-    let (noted, time) = (Arc::clone(&world), clock);
+    let (recorder, time) = (Arc::clone(&world), clock);
     let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        let (noted, time) = (Arc::clone(&noted), time);
+        let (recorder, time) = (Arc::clone(&recorder), time);
         let object = request.object.as_ref();
         let version = object.and_then(|object| object.metadata.resource_version.as_ref()?.parse().ok());
         let ran = Ran {
             key: number(&request.key),
-            began: time.now(),
+            start: time.now(),
             ended: None,
             version,
             failures: request.failures,
         };
         let index = {
-            let ran_so_far = &mut noted.lock().ran;
+            let ran_so_far = &mut recorder.lock().ran;
             ran_so_far.push(ran);
             ran_so_far.len() - 1
         };
@@ -160,7 +160,7 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
         let course = courses.get(index).copied().unwrap_or(Course { takes: 0, ends: Ends::Well });
         async move {
             tokio::time::sleep(ms(course.takes.into())).await;
-            noted.lock().ran[index].ended = Some(time.now());
+            recorder.lock().ran[index].ended = Some(time.now());
             match course.ends {
                 Ends::Well => Ok(Action::done()),
                 Ends::WithAnError => Err(ReconcileError::new("as scripted")),
@@ -195,23 +195,27 @@ async fn play(workers: usize, steps: Vec<Step>, courses: Vec<Course>) -> Result<
 fn check(world: &World, outside: &Outside, workers: usize) -> Result<(), TestCaseError> {
     // Every key is reconciled after the last event that concerns it, and observes that event.
     for (key, (at, version)) in &outside.last_change {
-        let looks = world.ran.iter().filter(|ran| ran.key == *key && ran.began >= *at);
-        prop_assert!(looks.clone().any(|ran| ran.version == *version), "{key} after {at:?}: {:?}", world.ran);
+        let reconciles = world.ran.iter().filter(|ran| ran.key == *key && ran.start >= *at);
+        prop_assert!(
+            reconciles.clone().any(|ran| ran.version == *version),
+            "{key} after {at:?}: {:?}",
+            world.ran
+        );
     }
     for (key, at) in &outside.last_trigger {
-        prop_assert!(world.ran.iter().any(|ran| ran.key == *key && ran.began >= *at), "{key} after {at:?}");
+        prop_assert!(world.ran.iter().any(|ran| ran.key == *key && ran.start >= *at), "{key} after {at:?}");
     }
     let mut last: BTreeMap<u8, &Ran> = BTreeMap::new();
     for (index, ran) in world.ran.iter().enumerate() {
         prop_assert!(ran.ended.is_some(), "none is forgotten halfway");
         // A key is processed by one worker at a time, and the states it observes never go back.
         if let Some(earlier) = last.insert(ran.key, ran) {
-            prop_assert!(earlier.ended.is_some_and(|ended| ended <= ran.began), "{earlier:?} and {ran:?}");
+            prop_assert!(earlier.ended.is_some_and(|ended| ended <= ran.start), "{earlier:?} and {ran:?}");
             prop_assert!(ran.version.is_none() || ran.version >= earlier.version, "{earlier:?} and {ran:?}");
         }
         let at_once = world.ran[..=index]
             .iter()
-            .filter(|other| other.ended.is_none_or(|ended| ended > ran.began))
+            .filter(|other| other.ended.is_none_or(|ended| ended > ran.start))
             .count();
         prop_assert!(at_once <= workers.max(1), "{at_once} at once");
         prop_assert!(ran.failures <= RETRIES, "{ran:?}");

@@ -41,15 +41,15 @@ async fn a_key_is_reconciled_when_its_object_is_created_changed_and_deleted() {
     settle().await;
     running.stop().await;
 
-    let seen: Vec<_> = log
+    let logged: Vec<_> = log
         .take()
         .into_iter()
-        .filter(|seen| seen.key == "default/a")
-        .map(|seen| (seen.version, seen.causes))
+        .filter(|logged| logged.key == "default/a")
+        .map(|logged| (logged.version, logged.causes))
         .collect();
     let event = || "event of ConfigMap".to_owned();
     assert_eq!(
-        seen,
+        logged,
         [
             (created.metadata.resource_version, event()),
             (changed.metadata.resource_version, event()),
@@ -125,20 +125,20 @@ async fn a_key_is_requeued_after_the_requested_delay_with_the_requested_priority
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     log.take();
-    let began = log.now();
+    let start = log.now();
     triggers.send(key("default/none"), because("test"));
     tokio::time::sleep(ms(10_000)).await;
     triggers.send(key("default/none"), because("earlier than planned"));
     tokio::time::sleep(ms(100_000)).await;
     running.stop().await;
 
-    let seen: Vec<_> = log
+    let logged: Vec<_> = log
         .take()
         .into_iter()
-        .map(|seen| (millis_between(began, seen.at), seen.priority, seen.causes))
+        .map(|logged| (millis_between(start, logged.at), logged.priority, logged.causes))
         .collect();
     assert_eq!(
-        seen,
+        logged,
         [
             (0, 0, "test".to_owned()),
             (5_000, 0, "requeue".to_owned()),
@@ -152,16 +152,17 @@ async fn a_key_is_requeued_after_the_requested_delay_with_the_requested_priority
 async fn a_stop_lets_running_reconciles_finish_and_begins_no_other() {
     let server = server();
     let triggers = Triggers::new();
-    let (begun, finished) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (begins, finishes) = (Arc::clone(&begun), Arc::clone(&finished));
-    let was_told = Arc::new(Mutex::new(None));
-    let tells = Arc::clone(&was_told);
+    let (start_count, finished) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (starts, finishes) = (Arc::clone(&start_count), Arc::clone(&finished));
+    let stop_state = Arc::new(Mutex::new(None));
+    let reporter = Arc::clone(&stop_state);
     let reconcile = move |_: Request<ConfigMap>, ctx: Context| {
-        let (begins, finishes, tells) = (Arc::clone(&begins), Arc::clone(&finishes), Arc::clone(&tells));
+        let (starts, finishes, reporter) =
+            (Arc::clone(&starts), Arc::clone(&finishes), Arc::clone(&reporter));
         async move {
-            begins.fetch_add(1, Ordering::Relaxed);
+            starts.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(ms(10_000)).await;
-            *tells.lock() = Some((ctx.is_stopping(), ctx.cancellation().is_cancelled()));
+            *reporter.lock() = Some((ctx.is_stopping(), ctx.cancellation().is_cancelled()));
             finishes.fetch_add(1, Ordering::Relaxed);
             Ok::<_, ReconcileError>(Action::done())
         }
@@ -169,14 +170,14 @@ async fn a_stop_lets_running_reconciles_finish_and_begins_no_other() {
     let controller = Controller::<ConfigMap>::new(server.client()).channel(&triggers);
     let running = started(controller.reconcile_with(reconcile)).await;
     tokio::time::sleep(ms(60_000)).await; // the initial objects
-    begun.store(0, Ordering::Relaxed);
+    start_count.store(0, Ordering::Relaxed);
     finished.store(0, Ordering::Relaxed);
     triggers.send(key("default/a"), because("test"));
     triggers.send(key("default/b"), because("test"));
     settle().await;
     running.stop().await;
-    assert_eq!((begun.load(Ordering::Relaxed), finished.load(Ordering::Relaxed)), (1, 1));
-    assert_eq!(*was_told.lock(), Some((true, false)), "stop requested, and allowed to finish");
+    assert_eq!((start_count.load(Ordering::Relaxed), finished.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(*stop_state.lock(), Some((true, false)), "stop requested, and allowed to finish");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,9 +185,9 @@ async fn a_stop_drops_unfinished_reconciles_and_a_later_run_repeats_them() {
     let (server, triggers, log) = setup();
     let logged = log.clone();
     let tokens = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&tokens);
+    let recorded = Arc::clone(&tokens);
     let reconcile = log.wrap(move |request: Request<ConfigMap>, ctx: Context| {
-        kept.lock().push(ctx.cancellation());
+        recorded.lock().push(ctx.cancellation());
         let is_stuck = request.name() == "stuck" && logged.all().len() == 1;
         async move {
             if is_stuck {
@@ -214,17 +215,18 @@ async fn a_stop_drops_unfinished_reconciles_and_a_later_run_repeats_them() {
     let running = Running::start(&reconcile_loop);
     settle().await;
     running.stop().await;
-    let seen: Vec<_> = log.take().into_iter().map(|seen| (seen.key, seen.failures, seen.causes)).collect();
+    let logged: Vec<_> =
+        log.take().into_iter().map(|logged| (logged.key, logged.failures, logged.causes)).collect();
     let test = || "test".to_owned();
-    let mut again = seen[1..].to_vec();
+    let mut again = logged[1..].to_vec();
     again.sort();
     assert_eq!(again, [("default/next".to_owned(), 0, test()), ("default/stuck".to_owned(), 0, test())]);
 }
 
 /// A value that reports when it is dropped.
-struct TellsDrop(Arc<Notify>);
+struct DropNotifier(Arc<Notify>);
 
-impl Drop for TellsDrop {
+impl Drop for DropNotifier {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -237,7 +239,7 @@ async fn a_loop_cannot_run_twice_concurrently_and_ends_when_its_future_is_droppe
     let dropped = Arc::new(Notify::new());
     let drops = Arc::clone(&dropped);
     let reconcile = move |request: Request<ConfigMap>, _: Context| {
-        let guard = TellsDrop(Arc::clone(&drops));
+        let guard = DropNotifier(Arc::clone(&drops));
         async move {
             if request.name() == "stuck" {
                 std::future::pending::<()>().await;
@@ -306,10 +308,10 @@ async fn low_priority_keys_are_not_starved() {
     let running = Running::start(&reconcile_loop);
     tokio::time::sleep(ms(10_000)).await;
     running.stop().await;
-    let seen = log.take_keys();
+    let logged = log.take_keys();
     let old: Vec<_> =
-        (0..).zip(&seen).filter(|(_, key)| key.contains("old")).map(|(place, _)| place).collect();
-    assert_eq!(old.len(), 10, "{seen:?}");
+        (0..).zip(&logged).filter(|(_, key)| key.contains("old")).map(|(place, _)| place).collect();
+    assert_eq!(old.len(), 10, "{logged:?}");
     // One in every 16 that were passed over, and one more for each of two priorities.
     for (place, turn) in old.iter().zip(1..) {
         assert!(*place <= turn * 18, "{old:?}");
@@ -347,16 +349,16 @@ async fn a_reconciler_reads_the_caches_and_values_of_its_controller() {
     let client = server.client();
     create(&maps(&client), &map("a")).await;
     create(&deployments(&client), &deployment("web")).await;
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tells = Arc::clone(&told);
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reporter = Arc::clone(&reports);
     let reconcile = move |_: Request<ConfigMap>, ctx: Context| {
-        let tells = Arc::clone(&tells);
+        let reporter = Arc::clone(&reporter);
         async move {
             let deployments = ctx.lister::<Deployment>()?.list(&Selector::default()).len();
             let has_map = ctx.reader::<ConfigMap>()?.contains("default/a");
             let greeting = ctx.get::<Greeting>().map(|greeting| greeting.0);
             let absent = ctx.lister::<Pod>().unwrap_err().to_string();
-            tells.lock().push((ctx.controller().to_owned(), deployments, has_map, greeting, absent));
+            reporter.lock().push((ctx.controller().to_owned(), deployments, has_map, greeting, absent));
             Ok::<_, ReconcileError>(Action::done())
         }
     };
@@ -364,13 +366,13 @@ async fn a_reconciler_reads_the_caches_and_values_of_its_controller() {
         Controller::<ConfigMap>::new(client).named("maps").owns::<Deployment>().with(Greeting("hello"));
     let running = started(controller.reconcile_with(reconcile)).await;
     running.stop().await;
-    let told = told.lock();
-    let (name, deployments, has_map, greeting, why) = &told[0];
+    let reports = reports.lock();
+    let (name, deployments, has_map, greeting, reason) = &reports[0];
     assert_eq!((name.as_str(), *deployments, *has_map, *greeting), ("maps", 1, true, Some("hello")));
     assert!(
-        why.starts_with("read cache of k8s_openapi::")
-            && why.contains("::Pod: controller maps does not watch"),
-        "{why}"
+        reason.starts_with("read cache of k8s_openapi::")
+            && reason.contains("::Pod: controller maps does not watch"),
+        "{reason}"
     );
 }
 
@@ -382,13 +384,13 @@ async fn requests_without_a_client_fail_with_the_remedy() {
     let factory = FactoryBuilder::without_client().source::<ConfigMap>(source).build();
     let triggers = Triggers::new();
     let errors = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&errors);
+    let reports = Arc::clone(&errors);
     let reconcile = move |_: Request<ConfigMap>, ctx: Context| {
-        let told = Arc::clone(&told);
+        let reports = Arc::clone(&reports);
         async move {
             for client in [ctx.client(), ctx.untracked_client()] {
                 let error = maps(&client).get("a").await.unwrap_err();
-                told.lock().push(error.to_string());
+                reports.lock().push(error.to_string());
             }
             Ok::<_, ReconcileError>(Action::done())
         }

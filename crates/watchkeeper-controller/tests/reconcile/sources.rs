@@ -36,12 +36,12 @@ async fn the_initial_list_has_lower_priority_than_changes() {
     settle().await;
     running.stop().await;
 
-    let seen = log.take();
-    assert_eq!(seen.len(), 21);
-    assert_eq!((seen[0].key.as_str(), seen[0].causes.as_str()), ("default/new", "event of ConfigMap"));
-    assert_eq!((seen[1].key.as_str(), seen[1].priority), ("default/old-13", 0));
-    assert_eq!(seen[1].causes, "initial list, event of ConfigMap");
-    for later in &seen[2..] {
+    let logged = log.take();
+    assert_eq!(logged.len(), 21);
+    assert_eq!((logged[0].key.as_str(), logged[0].causes.as_str()), ("default/new", "event of ConfigMap"));
+    assert_eq!((logged[1].key.as_str(), logged[1].priority), ("default/old-13", 0));
+    assert_eq!(logged[1].causes, "initial list, event of ConfigMap");
+    for later in &logged[2..] {
         assert_eq!((later.priority, later.causes.as_str()), (Priority::LOW.0, "initial list"));
     }
 }
@@ -57,9 +57,10 @@ async fn a_resync_enqueues_every_key_at_low_priority() {
     log.take();
     tokio::time::sleep(Duration::from_secs(95)).await;
     running.stop().await;
-    let seen: Vec<_> = log.take().into_iter().map(|seen| (seen.key, seen.causes, seen.priority)).collect();
+    let logged: Vec<_> =
+        log.take().into_iter().map(|logged| (logged.key, logged.causes, logged.priority)).collect();
     let resync = ("default/a".to_owned(), "resync".to_owned(), Priority::LOW.0);
-    assert_eq!(seen, [resync.clone(), resync.clone(), resync]);
+    assert_eq!(logged, [resync.clone(), resync.clone(), resync]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,9 +72,9 @@ async fn a_controller_whose_watch_is_forbidden_does_not_start_and_reports_the_re
     let error = reconcile_loop.run(CancellationToken::new()).await.unwrap_err();
     let RunError::Prepare { name, source } = &error else { panic!("{error}") };
     assert_eq!(name, "configmap");
-    let why = source.to_string();
+    let reason = source.to_string();
     for word in ["secrets", "forbidden", "optional"] {
-        assert!(why.contains(word), "{why}");
+        assert!(reason.contains(word), "{reason}");
     }
     assert_eq!(log.all().len(), 0);
 }
@@ -100,14 +101,14 @@ async fn a_forbidden_watch_does_not_delay_other_watches() {
     let sources = reconcile_loop.sources();
     running.stop().await;
 
-    let seen = log.take();
-    assert_eq!(seen.len(), 300);
+    let logged = log.take();
+    assert_eq!(logged.len(), 300);
     let mut latencies: Vec<_> = made
         .iter()
-        .zip(&seen)
-        .map(|((key, at), seen)| {
-            assert_eq!(*key, seen.key);
-            seen.at.saturating_sub(*at)
+        .zip(&logged)
+        .map(|((key, at), logged)| {
+            assert_eq!(*key, logged.key);
+            logged.at.saturating_sub(*at)
         })
         .collect();
     latencies.sort();
@@ -149,8 +150,8 @@ async fn an_optional_kind_joins_when_it_is_installed() {
     );
     create(&foos, &foo("y")).await;
     settle().await;
-    let seen = of_foos.take();
-    assert_eq!((seen[0].key.as_str(), seen[0].causes.as_str()), ("default/y", "event of Foo"));
+    let logged = of_foos.take();
+    assert_eq!((logged[0].key.as_str(), logged[0].causes.as_str()), ("default/y", "event of Foo"));
     primary.stop().await;
     secondary.stop().await;
 }
@@ -181,8 +182,8 @@ async fn informers_are_shared_and_handlers_are_removed_with_the_loop() {
     assert_eq!(informer.handler_count(), 2);
     create(&maps(&server.client()), &map("a")).await;
     settle().await;
-    assert_eq!(one.take().last().map(|seen| seen.key.clone()).as_deref(), Some("default/a"));
-    assert_eq!(two.take().last().map(|seen| seen.key.clone()).as_deref(), Some("default/all"));
+    assert_eq!(one.take().last().map(|logged| logged.key.clone()).as_deref(), Some("default/a"));
+    assert_eq!(two.take().last().map(|logged| logged.key.clone()).as_deref(), Some("default/all"));
     first_running.stop().await;
     second_running.stop().await;
     drop((first, second));

@@ -39,10 +39,10 @@ impl Server {
     }
 }
 
-/// The delivery of one request: steps until the server receives it, steps until the response arrives, and whether
+/// The transmission of one request: steps until the server receives it, steps until the response arrives, and whether
 /// either is lost.
 #[derive(Debug, Clone)]
-struct Delivery {
+struct Transmission {
     request_steps: u8,
     response_steps: u8,
     loss: Loss,
@@ -88,20 +88,20 @@ fn moment(at: Duration) -> Moment {
     Moment { at, date: Timestamp::UNIX_EPOCH }
 }
 
-fn run(rates: &[f64], deliveries: &[Delivery], steps: usize) -> Vec<Vec<usize>> {
-    run_with_deletion(rates, deliveries, steps, None)
+fn run(rates: &[f64], transmissions: &[Transmission], steps: usize) -> Vec<Vec<usize>> {
+    run_with_deletion(rates, transmissions, steps, None)
 }
 
 /// Runs the replicas and returns, for each step, who leads. The lease is deleted at a step, or at the first
 /// step after it at which all replicas have observed the lease and none is about to create it.
 fn run_with_deletion(
     rates: &[f64],
-    deliveries: &[Delivery],
+    transmissions: &[Transmission],
     steps: usize,
     mut deletion: Option<usize>,
 ) -> Vec<Vec<usize>> {
     let mut server = Server::default();
-    let mut deliveries = deliveries.iter().cycle();
+    let mut transmissions = transmissions.iter().cycle();
     let mut replicas: Vec<Replica> = rates
         .iter()
         .enumerate()
@@ -146,15 +146,20 @@ fn run_with_deletion(
             if let Some(action) =
                 action.filter(|action| !matches!(action, ElectorAction::WaitUntil(_) | ElectorAction::Done))
             {
-                let delivery = deliveries.next().cloned().unwrap_or(Delivery {
+                let transmission = transmissions.next().cloned().unwrap_or(Transmission {
                     request_steps: 0,
                     response_steps: 0,
                     loss: Loss::None,
                 });
-                let received_at = step + usize::from(delivery.request_steps);
-                let response_at = received_at + usize::from(delivery.response_steps);
-                replica.request =
-                    Some(InFlight { action, received_at, response_at, loss: delivery.loss, outcome: None });
+                let received_at = step + usize::from(transmission.request_steps);
+                let response_at = received_at + usize::from(transmission.response_steps);
+                replica.request = Some(InFlight {
+                    action,
+                    received_at,
+                    response_at,
+                    loss: transmission.loss,
+                    outcome: None,
+                });
             }
         }
         let leading = replicas
@@ -166,10 +171,10 @@ fn run_with_deletion(
     leaders
 }
 
-fn delivery() -> impl Strategy<Value = Delivery> {
+fn transmission() -> impl Strategy<Value = Transmission> {
     let loss = prop_oneof![6 => Just(Loss::None), 1 => Just(Loss::Request), 1 => Just(Loss::Response)];
     let delay = || prop_oneof![8 => 0_u8..3, 1 => 0_u8..80];
-    (delay(), delay(), loss).prop_map(|(request_steps, response_steps, loss)| Delivery {
+    (delay(), delay(), loss).prop_map(|(request_steps, response_steps, loss)| Transmission {
         request_steps,
         response_steps,
         loss,
@@ -183,9 +188,9 @@ proptest! {
     fn two_replicas_with_skewed_clocks_never_lead_together(
         // Rates differ at most by the factor of 1.5 that 15 s and 10 s allow.
         rates in prop::collection::vec(1.0_f64..1.49, 2..4),
-        deliveries in prop::collection::vec(delivery(), 1..60),
+        transmissions in prop::collection::vec(transmission(), 1..60),
     ) {
-        for (step, leaders) in run(&rates, &deliveries, 400).into_iter().enumerate() {
+        for (step, leaders) in run(&rates, &transmissions, 400).into_iter().enumerate() {
             prop_assert!(leaders.len() <= 1, "step {step}: {leaders:?} lead together");
         }
     }
@@ -197,10 +202,10 @@ proptest! {
     #[test]
     fn a_lease_that_is_deleted_by_hand_does_not_make_two_leaders(
         rates in prop::collection::vec(1.0_f64..1.49, 2..4),
-        deliveries in prop::collection::vec(delivery(), 1..60),
+        transmissions in prop::collection::vec(transmission(), 1..60),
         deletion in 0_usize..300,
     ) {
-        for (step, leaders) in run_with_deletion(&rates, &deliveries, 400, Some(deletion)).into_iter().enumerate() {
+        for (step, leaders) in run_with_deletion(&rates, &transmissions, 400, Some(deletion)).into_iter().enumerate() {
             prop_assert!(leaders.len() <= 1, "step {step}: {leaders:?} lead together");
         }
     }
@@ -210,11 +215,11 @@ proptest! {
 fn clocks_that_differ_more_than_allowed_can_make_two_leaders() {
     // The check above can fail: a holder whose clock runs at half speed continues when another replica may
     // start. All its requests but the first two are lost.
-    let mut deliveries = vec![Delivery { request_steps: 0, response_steps: 0, loss: Loss::None }; 6];
-    deliveries.extend(vec![Delivery { request_steps: 0, response_steps: 0, loss: Loss::Request }; 3]);
+    let mut transmissions = vec![Transmission { request_steps: 0, response_steps: 0, loss: Loss::None }; 6];
+    transmissions.extend(vec![Transmission { request_steps: 0, response_steps: 0, loss: Loss::Request }; 3]);
     let found = (0..40).any(|shift| {
-        deliveries.rotate_left(usize::from(shift % 2 == 1));
-        run(&[0.3, 3.0], &deliveries, 2_000).iter().any(|leaders| leaders.len() > 1)
+        transmissions.rotate_left(usize::from(shift % 2 == 1));
+        run(&[0.3, 3.0], &transmissions, 2_000).iter().any(|leaders| leaders.len() > 1)
     });
     assert!(found, "the simulation cannot tell two leaders from one");
 }
@@ -222,7 +227,7 @@ fn clocks_that_differ_more_than_allowed_can_make_two_leaders() {
 #[test]
 fn a_leader_is_elected_within_two_seconds_and_stays_while_nothing_fails() {
     let leaders =
-        run(&[1.0, 1.0, 1.0], &[Delivery { request_steps: 1, response_steps: 1, loss: Loss::None }], 400);
+        run(&[1.0, 1.0, 1.0], &[Transmission { request_steps: 1, response_steps: 1, loss: Loss::None }], 400);
     assert!(leaders[8].len() == 1, "within two seconds");
     assert!(leaders[8..].iter().all(|now| *now == leaders[8]), "the leader stays");
 }

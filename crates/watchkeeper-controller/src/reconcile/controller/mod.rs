@@ -46,8 +46,8 @@ use crate::{
 ///
 /// # Example
 ///
-/// The controller counts the pods of each node. [`Controller::run`] runs it until the process is asked to stop; a test calls
-/// [`reconcile_with`](Self::reconcile_with) and stops it with a token.
+/// A controller of nodes that is also called when a pod of the node changes. A token stops the controller here;
+/// [`Controller::run`] stops on SIGTERM instead.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{Node, Pod};

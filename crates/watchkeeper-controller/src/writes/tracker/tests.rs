@@ -17,6 +17,9 @@ const OPTIONS: TrackingOptions = TrackingOptions {
     hot_loops: Some(HotLoopLimits { reconciles: 3, window: Duration::from_mins(1) }),
 };
 
+/// An event that a test delivers.
+type Deliver = fn(&Scene);
+
 /// A cache of config maps whose contents the test sets.
 struct Cache {
     label: Arc<str>,
@@ -187,7 +190,7 @@ fn own_events_are_recognized_before_and_after_the_response_arrives() {
 
 #[test]
 fn a_reconcile_with_an_external_cause_does_not_count() {
-    let others: [(&str, fn(&Scene), Causes); 4] = [
+    let others: [(&str, Deliver, Causes); 4] = [
         ("another event", |scene| scene.event(&key(), "b", 7), event()),
         ("a trigger", |_| {}, causes(&[Cause::Event("a".into()), Cause::Other("webhook".into())])),
         ("a resync", |_| {}, causes(&[Cause::Event("a".into()), Cause::Resync])),

@@ -1,4 +1,4 @@
-//! Programs that are stopped by signals. This is a separate test program, because a signal is sent to the whole process.
+//! Programs that are stopped by signals.
 #![cfg(unix)]
 
 use std::{
@@ -10,11 +10,14 @@ use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_controller::{
     Action, Cause, Context, Controller, ReconcileError, Request, Triggers,
     manager::{Manager, ManagerError, RunError, Runnable, Signal},
 };
+
+use crate::logs::subscribe;
 
 /// Makes the tests sequential, because each signal reaches the whole process.
 static SIGNALS: Mutex<()> = Mutex::const_new(());
@@ -26,17 +29,18 @@ fn send_signal(name: &str) {
 
 #[tokio::test]
 async fn a_controller_stops_in_order_after_one_signal_and_immediately_after_a_second() {
+    let (_log, _subscribed) = subscribe(Level::WARN);
     let _sequential = SIGNALS.lock().await;
     let server = ApiServer::in_process();
-    let begun = Arc::new(Notify::new());
+    let started = Arc::new(Notify::new());
     for signal in ["-TERM", "-INT"] {
-        let (triggers, begins, finish) = (Triggers::new(), Arc::clone(&begun), Arc::new(Notify::new()));
+        let (triggers, starts, finish) = (Triggers::new(), Arc::clone(&started), Arc::new(Notify::new()));
         let finishes = Arc::clone(&finish);
         let reconcile = move |request: Request<ConfigMap>, ctx: Context| {
-            let (begins, finishes) = (Arc::clone(&begins), Arc::clone(&finishes));
+            let (starts, finishes) = (Arc::clone(&starts), Arc::clone(&finishes));
             async move {
                 if request.name() == "slow" {
-                    begins.notify_one();
+                    starts.notify_one();
                     finishes.notified().await;
                     assert!(ctx.is_stopping());
                 }
@@ -46,7 +50,7 @@ async fn a_controller_stops_in_order_after_one_signal_and_immediately_after_a_se
         triggers.send("default/slow".parse().unwrap(), Cause::Requeue);
         let running = Controller::<ConfigMap>::new(server.client()).channel(&triggers).run(reconcile);
         let signals = async {
-            begun.notified().await;
+            started.notified().await;
             send_signal(signal);
             // The controller waits for the running reconcile.
             for _ in 0..100 {
@@ -60,16 +64,16 @@ async fn a_controller_stops_in_order_after_one_signal_and_immediately_after_a_se
 
     let triggers = Triggers::new();
     triggers.send("default/stuck".parse().unwrap(), Cause::Requeue);
-    let begins = Arc::clone(&begun);
+    let starts = Arc::clone(&started);
     let stuck = move |request: Request<ConfigMap>, ctx: Context| {
-        let begins = Arc::clone(&begins);
+        let starts = Arc::clone(&starts);
         async move {
             if request.name() == "stuck" {
-                begins.notify_one();
+                starts.notify_one();
                 while !ctx.is_stopping() {
                     tokio::task::yield_now().await;
                 }
-                begins.notify_one();
+                starts.notify_one();
                 std::future::pending::<()>().await;
             }
             Ok::<_, ReconcileError>(Action::done())
@@ -77,9 +81,9 @@ async fn a_controller_stops_in_order_after_one_signal_and_immediately_after_a_se
     };
     let running = Controller::<ConfigMap>::new(server.client()).channel(&triggers).run(stuck);
     let signals = async {
-        begun.notified().await;
+        started.notified().await;
         send_signal("-TERM");
-        begun.notified().await;
+        started.notified().await;
         send_signal("-INT");
     };
     let (ended, ()) = tokio::join!(running, signals);
@@ -127,6 +131,7 @@ async fn run(is_stuck: bool, signals: &[&str]) -> Result<(), ManagerError> {
 
 #[tokio::test]
 async fn a_manager_stops_in_order_after_one_signal_and_immediately_after_a_second() {
+    let (_log, _subscribed) = subscribe(Level::WARN);
     let _sequential = SIGNALS.lock().await;
     for name in ["-TERM", "-INT"] {
         assert!(run(false, &[name]).await.is_ok(), "{name}");

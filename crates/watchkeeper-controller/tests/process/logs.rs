@@ -21,7 +21,7 @@ use watchkeeper_informer::{SharedInformerFactory, factory::Scope};
 
 /// A writer that keeps its input.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl Written {
     fn text(&self) -> String {
@@ -49,7 +49,7 @@ impl<'a> MakeWriter<'a> for Written {
 }
 
 /// Captures the log up to a level while the guard is held.
-fn subscribe(level: Level) -> (Written, DefaultGuard) {
+pub(crate) fn subscribe(level: Level) -> (Written, DefaultGuard) {
     let written = Written::default();
     let subscriber = tracing_subscriber::fmt()
         .with_writer(written.clone())
@@ -76,7 +76,7 @@ async fn run() {
             }
             ("rejected", 0..2) => Err(rejected("quota exceeded", "Forbidden", 403).into()),
             ("bad", 0) => {
-                tracing::info!("said by the reconciler");
+                tracing::info!("logged by the reconciler");
                 Err(ReconcileError::new("no luck"))
             }
             _ => Ok(Action::done()),
@@ -93,7 +93,7 @@ async fn run() {
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(reconcile_loop.run(stop.clone()), stopping);
-    ended.expect("it was asked to stop");
+    ended.expect("a stop was requested");
 }
 
 const OF_BAD: &str = "reconcile{controller=\"maps\" controller_kind=\"ConfigMap\" namespace=\"shop\" name=\"bad\" reconcile_id=";
@@ -126,7 +126,7 @@ async fn logs_contain_the_key_and_the_cause_and_no_warning_for_a_conflict() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains(OF_BAD)).collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(
-        lines[0].contains("causes=webhook failures=0") && lines[0].ends_with("said by the reconciler"),
+        lines[0].contains("causes=webhook failures=0") && lines[0].ends_with("logged by the reconciler"),
         "{log}"
     );
     assert!(lines[1].trim_start().starts_with("WARN") && lines[1].contains("error=no luck"), "{log}");
@@ -172,7 +172,7 @@ async fn miss() {
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(reconcile_loop.run(stop.clone()), stopping);
-    ended.expect("it was asked to stop");
+    ended.expect("a stop was requested");
 }
 
 fn with_type(mut pod: Value) -> Value {
