@@ -9,6 +9,7 @@ mod clients;
 mod conversion;
 mod custom;
 mod deletion;
+mod faults;
 mod fields;
 mod forms;
 mod lifecycle;
