@@ -19,7 +19,7 @@ pub(super) enum Actor {
     Cluster,
     /// The sample controller.
     Controller,
-    /// Fault injection.
+    /// The injection of faults.
     Fault,
 }
 

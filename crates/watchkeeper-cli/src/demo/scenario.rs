@@ -296,7 +296,7 @@ impl<'a> Scenario<'a> {
         scaled.map(drop).map_err(|error| self.environment.explain(&error))
     }
 
-    /// Waits until the Deployment of a Foo has these replicas and is owned by the Foo.
+    /// Waits until the Deployment of a Foo is owned by the Foo and has the given number of replicas.
     async fn deployment_of(&self, name: &str, replicas: i32) -> Result<(), Failure> {
         let deployment_name = format!("{name}-web");
         let awaited = format!("Deployment {deployment_name} with {}", count(replicas, "replica"));
