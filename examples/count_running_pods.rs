@@ -1,4 +1,4 @@
-//! Counts the running pods of all namespaces. The server does the selecting, and the list is read page by page.
+//! Counts the running pods of all namespaces. The server evaluates the field selector, and the client reads the list page by page.
 //!
 //! `cargo run -p watchkeeper-examples --bin count_running_pods`
 
@@ -18,7 +18,7 @@ async fn main() -> Outcome {
 
     let client = connection.client();
     let running = ListParams::default().fields("status.phase=Running");
-    // All pages of one list: they are of one version, however long reading them takes.
+    // All pages show the same resourceVersion, however long it takes to read them.
     let pods = client.resource::<Pod>().list_all(&running).await?;
 
     let mut by_namespace: BTreeMap<String, usize> = BTreeMap::new();

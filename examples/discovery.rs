@@ -1,4 +1,4 @@
-//! What the server serves: what `kubectl api-versions` and `kubectl api-resources` print, and what a name means.
+//! Discovery: the output of `kubectl api-versions` and `kubectl api-resources`, and the resolution of a resource name.
 //!
 //! ```sh
 //! cargo run -p watchkeeper-examples --bin discovery
@@ -13,7 +13,7 @@ use watchkeeper_examples::{Cluster, Outcome};
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Names to explain, of resources or (with a capital) of kinds, instead of printing everything.
+    /// Names of resources, or of kinds if they start with a capital letter. Without names, all resources are printed.
     names: Vec<String>,
     #[command(flatten)]
     cluster: Cluster,
@@ -27,7 +27,7 @@ async fn main() -> Outcome {
     let mut out = io::stdout();
     writeln!(out, "Kubernetes {}", discovery.server_version().await?.git_version)?;
 
-    // Asked for once; everything below is answered from memory.
+    // The only request; everything below uses its result.
     let served = discovery.server_resources().await?;
     if names.is_empty() {
         writeln!(out, "\napi-versions")?;
@@ -46,9 +46,9 @@ async fn main() -> Outcome {
             )?;
         }
     }
-    // An aggregated API server that is down takes its own resources with it and nothing else.
+    // If an aggregated API server is down, only its own resources are missing.
     for failure in &served.failures {
-        writeln!(out, "not known: {failure}")?;
+        writeln!(out, "unavailable: {failure}")?;
     }
 
     let mapper = RestMapper::new(discovery);

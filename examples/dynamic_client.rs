@@ -1,11 +1,11 @@
-//! Works with any resource by the name you would give kubectl: its kind need not be known when this is compiled.
+//! Reads any resource by its kubectl name. The kind need not be known at compile time.
 //!
 //! ```sh
 //! cargo run -p watchkeeper-examples --bin dynamic_client -- pods -n shop
 //! cargo run -p watchkeeper-examples --bin dynamic_client -- ns
 //! ```
 //!
-//! Nothing is changed: the label at the end is a dry run.
+//! The label at the end is a dry run, so no object is changed.
 
 use std::io::{self, Write};
 
@@ -16,10 +16,10 @@ use watchkeeper_examples::{Cluster, Outcome};
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The resource: plural, singular or short name, or `plural.group`.
+    /// The plural, singular or short name of the resource, or `plural.group`.
     #[arg(default_value = "pods")]
     resource: String,
-    /// One namespace instead of all.
+    /// The namespace to list. Defaults to all namespaces.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -33,7 +33,7 @@ async fn main() -> Outcome {
     let client = connection.client();
     let mut out = io::stdout();
 
-    // The server knows which group, version and plural the name means, and whether it is namespaced.
+    // Discovery resolves the name to a group, version and plural, and knows whether it is namespaced.
     let mapping = RestMapper::new(client.discovery()).find_resource(&resource).await?;
     writeln!(out, "{resource} is {mapping}")?;
 
@@ -56,6 +56,6 @@ async fn main() -> Outcome {
         let labelled = everywhere.namespace_of(first).patch(&first.name_any(), &dry_run, &label).await?;
         writeln!(out, "{} would have {} labels", labelled.name_any(), labelled.labels().len())?;
     }
-    writeln!(out, "next: discovery, for how the name was understood")?;
+    writeln!(out, "next: discovery, for how the name was resolved")?;
     Ok(())
 }

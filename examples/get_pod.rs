@@ -1,4 +1,4 @@
-//! Gets one pod with a typed client, and tells "not there" from "could not ask".
+//! Gets one pod with a typed client, and distinguishes a missing pod from a failed request.
 //!
 //! `cargo run -p watchkeeper-examples --bin get_pod -- test`
 
@@ -11,10 +11,10 @@ use watchkeeper_examples::{Cluster, Outcome};
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The pod.
+    /// The name of the pod.
     #[arg(default_value = "test")]
     name: String,
-    /// Its namespace.
+    /// The namespace of the pod.
     #[arg(long, short, default_value = "default")]
     namespace: String,
     #[command(flatten)]
@@ -27,10 +27,10 @@ async fn main() -> Outcome {
     let connection = cluster.connect().await?;
     let mut out = io::stdout();
 
-    // The type determines group, version and resource. Naming a resource sends nothing; its verbs are the requests.
+    // The type determines group, version and resource. No request is sent until a verb is called.
     let pods = connection.client().resource::<Pod>().namespace(&namespace);
 
-    // None when the server says that this very pod does not exist; anything else that goes wrong is an error.
+    // None only if the server reports that this pod does not exist. Every other failure is an error.
     match pods.get_opt(&name).await? {
         Some(pod) => {
             let spec = pod.spec.clone().unwrap_or_default();

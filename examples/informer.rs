@@ -1,8 +1,8 @@
-//! An informer: one watch, a cache, an index, and handlers that are told of every change.
+//! An informer: one watch, a cache, an index, and a handler that is called with every change.
 //!
 //! `cargo run -p watchkeeper-examples --bin informer`
 //!
-//! Makes a pod in the namespace `default`, labels it and deletes it, and prints what the handler hears.
+//! Creates a pod in the namespace `default`, labels it and deletes it. The handler prints each event.
 
 use std::{
     io::{self, Write},
@@ -22,15 +22,15 @@ async fn main() -> Outcome {
     let client = connection.client();
     let mut out = io::stdout();
 
-    // Every request for pods returns the same informer. The factory owns it: a handler stays without a handle to the informer.
+    // Each call for pods returns the same informer. The factory owns it, so handlers remain registered without a handle to it.
     let factory = SharedInformerFactory::new(client.clone());
     let pods = factory.informer::<Pod>();
     let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
-    let (heard, lines) = mpsc::channel();
+    let (sender, lines) = mpsc::channel();
     let registration = pods.add_handler(move |event: &Event<Pod>| {
-        // By the time a handler hears of a state, the cache has it. A handler should be quick: here it passes on a line.
+        // The cache contains the object before the handler is called. Handlers should be fast; this one sends a line.
         let line = match event {
-            Event::Added { is_initial: true, object } => format!("was there: {}", place(object)),
+            Event::Added { is_initial: true, object } => format!("initial: {}", place(object)),
             Event::Added { object, .. } => format!("added: {}", place(object)),
             Event::Updated { old, new } => {
                 format!(
@@ -43,8 +43,8 @@ async fn main() -> Outcome {
             Event::Synced(object) => format!("unchanged: {}", place(object)),
             Event::Deleted(deleted) => format!("deleted: {}", place(&deleted.object)),
         };
-        // Whoever wanted to hear of it may have gone.
-        let _ = heard.send(line);
+        // An error means that the lab has ended.
+        let _ = sender.send(line);
     })?;
     factory.start();
     factory.wait_for_sync().await?; // fails with the reason if an informer cannot sync
@@ -60,10 +60,10 @@ async fn main() -> Outcome {
         "metadata": {"name": POD}, "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     }))?;
     let made = client_pods.create(&PostParams::default(), &pod).await?;
-    // The cache follows the server a moment behind; who has just written can wait for it.
-    let version = ResourceVersion::of(&made).ok_or("what a server stores has a version")?;
+    // The cache lags behind the server. A client can wait until the cache contains its own write.
+    let version = ResourceVersion::of(&made).ok_or("a stored object has a resourceVersion")?;
     let cached = pods.wait_for(format!("default/{POD}"), &version).await?;
-    writeln!(out, "the cache has the pod that was just made: {}", cached.is_some())?;
+    writeln!(out, "the cache contains the new pod: {}", cached.is_some())?;
     let label = Patch::Merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
     client_pods.patch(POD, &PatchParams::default(), &label).await?;
     client_pods.delete(POD, &DeleteParams::default().grace_period(0)).await?;
@@ -75,8 +75,8 @@ async fn main() -> Outcome {
             break;
         }
     }
-    factory.shutdown().await; // no watch, no handler and no task is left
-    writeln!(out, "next: informer_workqueue, which works instead of printing")?;
+    factory.shutdown().await; // ends all watches, handlers and tasks
+    writeln!(out, "next: informer_workqueue, which adds workers")?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
-//! An informer and a work queue: the handler queues keys, workers look at what is.
+//! An informer and a work queue: the handler enqueues keys, and a worker reconciles each key with the current state.
 //!
 //! `cargo run -p watchkeeper-examples --bin informer_workqueue`
 //!
-//! Makes a pod in the namespace `default`, changes it several times and deletes it.
+//! Creates a pod in the namespace `default`, changes it three times and deletes it.
 
 use std::{
     io::{self, Write},
@@ -44,18 +44,22 @@ async fn main() -> Outcome {
         let label = Patch::Merge(json!({"metadata": {"labels": {"round": round.to_string()}}}));
         mine.patch(POD, &PatchParams::default(), &label).await?;
     }
-    // One worker. With several, a key is still worked on by one at a time.
-    let has_been = tokio::time::timeout(PATIENCE, work(&queue, &pods.reader(), |exists| exists)).await?;
-    writeln!(io::stdout(), "four writes, {} looks at {POD}: adds of a key that is in line merge", has_been?)?;
+    // One worker. With several, each key is still processed by one worker at a time.
+    let reconciles = tokio::time::timeout(PATIENCE, work(&queue, &pods.reader(), |exists| exists)).await?;
+    writeln!(
+        io::stdout(),
+        "four writes, {} reconciles of {POD}: adds of a queued key are merged",
+        reconciles?
+    )?;
 
     mine.delete(POD, &DeleteParams::default().grace_period(0)).await?;
     tokio::time::timeout(PATIENCE, work(&queue, &pods.reader(), |exists| !exists)).await??;
     factory.shutdown().await;
-    writeln!(io::stdout(), "next: pod_printer, which fails sometimes")?;
+    writeln!(io::stdout(), "next: pod_printer, which retries failures")?;
     Ok(())
 }
 
-/// A handler that queues the key of whatever changed, and why.
+/// Returns a handler that enqueues the key of each changed pod, with the cause.
 fn enqueue_keys(queue: &Queue) -> impl EventHandler<Pod> + use<> {
     let queue = queue.clone();
     move |event: &Event<Pod>| {
@@ -69,29 +73,30 @@ fn enqueue_keys(queue: &Queue) -> impl EventHandler<Pod> + use<> {
     }
 }
 
-/// Works until the lab's own pod was found to be as wanted and nothing is in line. Says how often it was looked at. A
-/// controller has a few tasks that do this for ever.
+/// Processes keys until the pod of the lab is in the wanted state and the queue is empty. Returns the number of its reconciles.
+///
+/// A controller has a few such workers, which run until it stops.
 async fn work(queue: &Queue, pods: &CacheReader<Pod>, is_wanted: fn(bool) -> bool) -> Result<u32, io::Error> {
-    let (mut looks, mut is_done) = (0, false);
+    let (mut reconciles, mut is_done) = (0, false);
     while !is_done || !queue.is_empty() {
         let Some(item) = queue.get().await else { break };
         let exists = reconcile(&item, pods)?;
         if item.key().ends_with(POD) {
-            looks += 1;
+            reconciles += 1;
             is_done = is_wanted(exists);
         }
         item.forget();
     }
-    Ok(looks)
+    Ok(reconciles)
 }
 
-/// Looks at what is, not at what happened.
+/// Prints the current state of a pod, whichever events led to it. Returns whether the pod exists.
 fn reconcile(item: &Item<'_, Arc<str>>, pods: &CacheReader<Pod>) -> io::Result<bool> {
-    let (key, why) = (item.key(), item.causes());
+    let (key, causes) = (item.key(), item.causes());
     let pod = pods.get(key);
     match &pod {
-        Some(pod) => writeln!(io::stdout(), "pod {key} has {} labels ({why})", pod.labels().len())?,
-        None => writeln!(io::stdout(), "pod {key} does not exist any more ({why})")?,
+        Some(pod) => writeln!(io::stdout(), "pod {key} has {} labels ({causes})", pod.labels().len())?,
+        None => writeln!(io::stdout(), "pod {key} no longer exists ({causes})")?,
     }
     Ok(pod.is_some())
 }

@@ -1,10 +1,9 @@
-//! A controller of a built-in kind: a Service annotated `ingress/http: "true"` gets an Ingress, which goes when the
-//! annotation goes, and comes back when somebody deletes it.
+//! A controller for a built-in kind: maintains an Ingress for each Service with the annotation `ingress/http: "true"`.
 //!
 //! `cargo run -p watchkeeper-examples --bin ingress_manager`
 //!
 //! On a cluster it runs until Ctrl-C, with the flags of a controller program (`--help`): probes on port 8081, metrics on
-//! 127.0.0.1:8080. Without a cluster it makes a Service, does all of that to it, and ends.
+//! 127.0.0.1:8080. Without a cluster it creates a Service, deletes the Ingress, removes the annotation, and ends.
 
 use std::{
     io::{self, Write},
@@ -34,7 +33,7 @@ async fn main() -> Outcome {
     let factory = manager.factory().clone();
     let controller = Controller::<Service>::on(&factory)
         .named(NAME)
-        .owns::<Ingress>() // has the Service looked at when its Ingress changes
+        .owns::<Ingress>() // a change of an Ingress enqueues its Service
         .uses::<Ingress>(&[Verb::Create, Verb::Patch, Verb::Delete]);
     manager.add(controller.reconcile_with(reconcile))?;
 
@@ -43,21 +42,21 @@ async fn main() -> Outcome {
         return Ok(manager.run().await?);
     }
     let stop = CancellationToken::new();
-    let story = async {
-        let told = tell(connection.client()).await;
+    let scenario = async {
+        let done = run_scenario(connection.client()).await;
         stop.cancel();
-        told
+        done
     };
-    let (ended, told) = tokio::join!(manager.run_until(stop.clone()), story);
-    told?;
+    let (ended, done) = tokio::join!(manager.run_until(stop.clone()), scenario);
+    done?;
     ended?;
-    writeln!(io::stdout(), "next: leader_pair, for two of these at once")?;
+    writeln!(io::stdout(), "next: leader_pair, for several replicas")?;
     Ok(())
 }
 
-/// Compares what the Service wants with what there is, and makes up the difference.
+/// Creates, updates or deletes the Ingress of a Service, according to the annotation.
 async fn reconcile(request: Request<Service>, context: Context) -> Result<Action, ReconcileError> {
-    // A Service that is gone takes its Ingress with it: the Ingress is owned.
+    // The Service was deleted. The cluster garbage collects the Ingress that it owned.
     let Some(service) = request.object else { return Ok(Action::done()) };
     let namespace = service.namespace().unwrap_or_default();
     let name = service.name_any();
@@ -65,31 +64,30 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     let existing = context.lister::<Ingress>()?.namespace(&*namespace).get(&name).ok();
 
     let is_wanted = service.annotations().get(ANNOTATION).is_some_and(|value| value == "true");
-    let say = |what: &str| writeln!(io::stdout(), "  {what} Ingress {namespace}/{name} ({})", request.causes);
+    let log = |what: &str| writeln!(io::stdout(), "  {what} Ingress {namespace}/{name} ({})", request.causes);
     match existing {
         None if is_wanted => {
-            say("makes")?;
-            // Not by applying: one that somebody else has just made, and the cache does not have yet, would be taken over.
+            log("creates")?;
+            // Create, not apply: apply would take over an Ingress of another owner that the cache does not contain yet.
             ingresses.create(&PostParams::default(), &wanted(&service)?).await?;
         }
         None => {}
         Some(ingress) if !owner::is_controlled_by(&*ingress, &*service) => {
-            // Somebody else's. If one is wanted, it is looked for again after a while, in case this one has gone.
-            let why = format!("Ingress {namespace}/{name} exists and is not this Service's");
-            return if is_wanted { Err(ReconcileError::new(why)) } else { Ok(Action::done()) };
+            // The error is retried with backoff, because the other Ingress may be deleted.
+            let reason = format!("Ingress {namespace}/{name} exists and is not owned by this Service");
+            return if is_wanted { Err(ReconcileError::new(reason)) } else { Ok(Action::done()) };
         }
         Some(ingress) if is_wanted => {
             let mut wanted = wanted(&service)?;
             if backend(&ingress) != backend(&wanted) {
-                say("mends")?;
-                // Applying mends the fields that are ours and leaves those of others alone; of this very Ingress, and not
-                // of one that was made under its name meanwhile.
+                log("updates")?;
+                // Apply changes only the fields of this controller. The uid rejects an Ingress that was recreated.
                 wanted.metadata.uid.clone_from(&ingress.metadata.uid);
                 ingresses.apply(&PatchParams::apply(NAME).force(), &wanted).await?;
             }
         }
         Some(ingress) => {
-            say("deletes")?;
+            log("deletes")?;
             let uid = ingress.metadata.uid.clone();
             let preconditions = Some(Preconditions { uid, resource_version: None });
             let this_one = DeleteParams { preconditions, ..DeleteParams::default() };
@@ -102,11 +100,11 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     Ok(Action::done())
 }
 
-/// The Ingress of a Service: everything under `/` goes to its first port.
+/// Returns the wanted Ingress of a Service: a rule for `/` with the first port as backend.
 fn wanted(service: &Service) -> Result<Ingress, ReconcileError> {
     let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_ref());
     let Some(port) = ports.and_then(|ports| ports.first()) else {
-        return Err(ReconcileError::terminal("the Service has no port that an Ingress could lead to"));
+        return Err(ReconcileError::terminal("the Service has no port for the backend of an Ingress"));
     };
     let (name, namespace) = (service.name_any(), service.namespace());
     let mut ingress: Ingress = serde_json::from_value(json!({
@@ -120,20 +118,20 @@ fn wanted(service: &Service) -> Result<Ingress, ReconcileError> {
     Ok(ingress)
 }
 
-/// Where an Ingress leads.
+/// Returns the name and port of the backend of an Ingress.
 fn backend(ingress: &Ingress) -> Option<(&str, Option<&ServiceBackendPort>)> {
     let rule = ingress.spec.as_ref()?.rules.as_ref()?.first()?;
     let service = rule.http.as_ref()?.paths.first()?.backend.service.as_ref()?;
     Some((&service.name, service.port.as_ref()))
 }
 
-/// What people do to a Service and its Ingress, and what comes of it.
-async fn tell(client: &Client) -> Outcome {
+/// Changes a Service and its Ingress, and waits for the reaction of the controller.
+async fn run_scenario(client: &Client) -> Outcome {
     let say = |what: &str| -> Result<(), Failure> { Ok(writeln!(io::stdout(), "{what}")?) };
     let services = client.resource::<Service>().namespace("shop");
     let ingresses = client.resource::<Ingress>().namespace("shop");
 
-    say("a Service shop/web is created, with the annotation")?;
+    say("create Service shop/web with the annotation")?;
     let service: Service = serde_json::from_value(json!({
         "metadata": {"name": "web", "annotations": {ANNOTATION: "true"}},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
@@ -142,12 +140,12 @@ async fn tell(client: &Client) -> Outcome {
     let first = ingresses.await_condition("web", wait::exists(), PATIENCE).await?;
     let first_uid = first.and_then(|ingress| ingress.metadata.uid);
 
-    say("somebody deletes the Ingress")?;
+    say("delete the Ingress")?;
     ingresses.delete("web", &DeleteParams::default()).await?;
     let is_new = |ingress: Option<&Ingress>| ingress.is_some_and(|it| it.metadata.uid != first_uid);
     ingresses.await_condition("web", wait::described("a new Ingress", is_new), PATIENCE).await?;
 
-    say("the annotation is removed")?;
+    say("remove the annotation")?;
     let remove = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: null}}}));
     services.patch("web", &PatchParams::default(), &remove).await?;
     ingresses.await_condition("web", wait::deleted(), PATIENCE).await?;

@@ -1,9 +1,9 @@
-//! Two replicas and one lease: one leads and the other stands by, until the first stops, and until the second crashes.
+//! Leader election: one of two replicas leads, and another takes over when the leader stops or crashes.
 //!
 //! `cargo run -p watchkeeper-examples --bin leader_pair`
 //!
-//! The lease is `leader-pair-lab` in the namespace `default`, and is deleted at the end. Both replicas are in this process;
-//! started twice on one cluster, four of them share it.
+//! The lease is `leader-pair-lab` in the namespace `default`, and is deleted at the end. All replicas run in this
+//! process. If two of these programs run on one cluster, their replicas compete for the same lease.
 
 use std::{
     io::{self, Write},
@@ -27,14 +27,14 @@ async fn main() -> Outcome {
     let client = connection.client();
     let mut out = io::stdout();
 
-    // The first has nobody to compete with.
+    // The first replica has no competitor.
     let (first, mut first_leads) = elector(client, "first")?;
     let stop_first = CancellationToken::new();
     let mut first = Box::pin(first.lead(stop_first.clone(), work));
     until(&mut first, first_leads.acquired()).await?;
     writeln!(out, "first leads, in term {}", first_leads.term().unwrap_or_default())?;
 
-    // The second sees who leads, and waits.
+    // The second replica observes the holder of the lease, and waits.
     let (second, mut second_leads) = elector(client, "second")?;
     let mut second = Box::pin(second.lead(CancellationToken::new(), work));
     let holder = async {
@@ -46,18 +46,18 @@ async fn main() -> Outcome {
     let holder = until(&mut first, holder).await??.unwrap_or_default();
     writeln!(out, "second stands by: {holder} leads")?;
 
-    // Asked to stop, the first ends its work and only then lets the lease go; the second need not wait until it runs out.
+    // The first replica stops its work and then releases the lease, so the second need not wait until it expires.
     stop_first.cancel();
     let (stopped, led) = tokio::join!(first, until(&mut second, second_leads.acquired()));
     stopped?;
     led?;
     writeln!(
         out,
-        "first has stopped and let go; second leads, in term {}",
+        "first has stopped and released the lease; second leads, in term {}",
         second_leads.term().unwrap_or_default()
     )?;
 
-    // Crashed, the second lets nothing go: whoever comes next waits until the lease has run out.
+    // A crashed replica does not release the lease. The next one waits until the lease expires.
     drop(second);
     writeln!(out, "second has crashed, still holding the lease")?;
     let (third, mut third_leads) = elector(client, "first, started again")?;
@@ -71,12 +71,12 @@ async fn main() -> Outcome {
     Ok(())
 }
 
-/// What is done while leading: here nothing, until it is to end.
+/// The work of the leader: waits until the term ends.
 async fn work(term: watchkeeper::controller::leader::Term) {
     term.stop.cancelled().await;
 }
 
-/// A replica. Its lease is short, so that the lab is; the usual one lasts 15 s, is renewed within 10 s, tried every 2 s.
+/// Returns a replica with a short lease, so that the lab is short. The defaults are 15 s, renewed within 10 s, retried every 2 s.
 fn elector(client: &Client, name: &str) -> Result<(LeaderElector, Leadership), Failure> {
     let (lease, renew, retry) = (Duration::from_secs(3), Duration::from_secs(2), Duration::from_millis(300));
     let timing = Timing::new(lease, renew, retry)?;
@@ -86,13 +86,13 @@ fn elector(client: &Client, name: &str) -> Result<(LeaderElector, Leadership), F
     Ok((elector, leadership))
 }
 
-/// Waits for something while a replica runs.
+/// Waits for a future while a replica runs.
 async fn until<T>(
     replica: &mut (impl Future<Output = Result<(), LeadError>> + Unpin),
     awaited: impl Future<Output = T>,
 ) -> Result<T, Failure> {
     tokio::select! {
         seen = tokio::time::timeout(PATIENCE, awaited) => Ok(seen?),
-        ended = replica => Err(format!("a replica ended before its time: {ended:?}").into()),
+        ended = replica => Err(format!("a replica ended unexpectedly: {ended:?}").into()),
     }
 }

@@ -1,8 +1,8 @@
-//! List and watch as they are on the wire: what `curl` shows.
+//! List and watch on the wire, as `curl` shows them.
 //!
 //! `cargo run -p watchkeeper-examples --bin list_watch_on_the_wire`
 //!
-//! Makes a pod in the namespace `default`, labels it and deletes it, while a watch prints what it is sent.
+//! Creates a pod in the namespace `default`, labels it and deletes it, and prints the events of a watch.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ const PATH: &str = "/api/v1/namespaces/default/pods";
 async fn main() -> Outcome {
     let connection = Connection::from_arguments().await?;
     let mut out = io::stdout();
-    // A server in this process has no wire. Have it listen, and talk to it over a socket like everybody else.
+    // Requests to the embedded server need no socket. This lab makes it listen, to show the bytes on a socket.
     let client = match connection.server() {
         Some(server) => {
             let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await?;
@@ -28,21 +28,21 @@ async fn main() -> Outcome {
         None => connection.client().clone(),
     };
 
-    // The list: one answer, and in it the version it is true for.
+    // The list: one response, with the resourceVersion that it shows.
     let body = get(&client, PATH, &mut out).await?.collect_bytes().await?;
     let list: Value = serde_json::from_slice(&body)?;
     let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let count = list["items"].as_array().map_or(0, Vec::len);
     writeln!(out, "{{\"kind\":{},… {count} items, resourceVersion {version}}}\n", list["kind"])?;
 
-    // The watch: from that version on, an answer that does not end. Each line of it is an event.
+    // The watch: all changes after that version, in a response that does not end. Each line is an event.
     let mut events = get(&client, &format!("{PATH}?watch=true&resourceVersion={version}"), &mut out).await?;
     let pods = client.resource::<Pod>().namespace("default");
     change_something(&pods).await?;
     let mut buffer = Vec::new();
     while let Some(frame) = events.frame().await {
         buffer.extend_from_slice(&frame?.into_data().unwrap_or_default());
-        // A chunk may hold half an event, or two: only a newline ends one.
+        // A chunk can contain half an event or several; a newline ends an event.
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = buffer.drain(..=end).collect();
             let event: Value = serde_json::from_slice(&line)?;

@@ -1,8 +1,8 @@
-//! Prints pods, and gives up on one that fails: five retries with growing delays, then it is forgotten and reported.
+//! Retries with backoff: a key that fails is retried five times with increasing delays, then dropped and reported.
 //!
 //! `cargo run -p watchkeeper-examples --bin pod_printer`
 //!
-//! Makes a pod in the namespace `default` that cannot be printed, because an annotation says so, and deletes it.
+//! Creates a pod in the namespace `default` whose annotation makes printing fail, and deletes it.
 
 use std::{
     io::{self, Write},
@@ -48,12 +48,12 @@ async fn main() -> Outcome {
     let ending = async {
         tokio::time::timeout(Duration::from_mins(1), given_up).await??;
         pods_client.delete(POD, &DeleteParams::default().grace_period(0)).await?;
-        queue.shutdown(); // the worker ends when nothing is left
+        queue.shutdown(); // the worker ends when the queue is empty
         Outcome::Ok(())
     };
     tokio::try_join!(async { Ok(worker.await?) }, ending)?;
     factory.shutdown().await;
-    writeln!(io::stdout(), "next: sample_controller, where a loop does all this")?;
+    writeln!(io::stdout(), "next: sample_controller, where a controller does all this")?;
     Ok(())
 }
 
@@ -68,7 +68,7 @@ async fn work(
         if handle_error(item, result)?
             && let Some(give_up) = give_up.take()
         {
-            // Nobody waits for it when the lab is ending anyway.
+            // An error means that the lab is ending.
             let _ = give_up.send(());
         }
     }
@@ -78,7 +78,7 @@ async fn work(
 fn print(key: &str, pods: &CacheReader<Pod>) -> Result<(), String> {
     let Some(pod) = pods.get(key) else { return Ok(()) };
     if pod.metadata.deletion_timestamp.is_some() {
-        return Ok(()); // about to be gone
+        return Ok(()); // being deleted
     }
     if let Some(why) = pod.annotations().get(UNPRINTABLE) {
         return Err(why.clone());
@@ -86,11 +86,11 @@ fn print(key: &str, pods: &CacheReader<Pod>) -> Result<(), String> {
     writeln!(io::stdout(), "pod {key}").map_err(|error| error.to_string())
 }
 
-/// What became of a key: done, to be tried again, or given up, which is what it returns.
+/// Finishes a key: forgets its failures after a success, or retries it up to the limit. Returns whether it was dropped.
 fn handle_error(item: Item<'_, Arc<str>>, result: Result<(), String>) -> io::Result<bool> {
     let (key, failures) = (item.key().clone(), item.failures());
     match result {
-        Ok(()) => item.forget(), // its failures do not count against its next change
+        Ok(()) => item.forget(), // earlier failures do not count for the next change
         Err(why) if failures < RETRIES => {
             writeln!(io::stdout(), "pod {key}: {why}; retry {} of {RETRIES}", failures + 1)?;
             item.retry();

@@ -1,4 +1,4 @@
-//! Reports on nodes and the pods on them: two lists, joined by name.
+//! Reports the pods of each node: two lists, joined by name.
 //!
 //! `cargo run -p watchkeeper-examples --bin pods_and_nodes_report`
 
@@ -18,7 +18,7 @@ async fn main() -> Outcome {
 
     let client = connection.client();
     let everything = ListParams::default();
-    // Nodes have no namespace, and the pods are those of all namespaces. Both lists are requested at the same time.
+    // Nodes have no namespace; the pods are those of all namespaces. Both lists are requested concurrently.
     let (nodes_client, pods_client) = (client.resource::<Node>(), client.resource::<Pod>());
     let (nodes, pods) =
         tokio::try_join!(nodes_client.list_all(&everything), pods_client.list_all(&everything))?;

@@ -1,4 +1,4 @@
-//! Lists pods with a request put together by hand: what every other client is made of.
+//! Lists pods with the REST client, on which all other clients are built.
 //!
 //! `cargo run -p watchkeeper-examples --bin rest_client -- --namespace shop`
 
@@ -11,7 +11,7 @@ use watchkeeper_examples::{Cluster, Outcome};
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The namespace whose pods are listed.
+    /// The namespace of the pods to list.
     #[arg(long, short, default_value = "default")]
     namespace: String,
     #[command(flatten)]
@@ -24,8 +24,8 @@ async fn main() -> Outcome {
     let connection = arguments.cluster.connect().await?;
     let mut out = io::stdout();
 
-    // GET /api/v1/namespaces/{namespace}/pods?limit=500, read as a list of pods. Each part is checked and encoded by
-    // itself, so a name can never reach another resource; the answer has a limit and the request a deadline.
+    // GET /api/v1/namespaces/{namespace}/pods?limit=500, decoded as a list of pods. Each path segment is
+    // validated and encoded, so a name cannot reach another resource. The response has a size limit, the request a deadline.
     let pods: ObjectList<Pod> = connection
         .client()
         .rest()

@@ -1,11 +1,10 @@
-//! The sample controller: a Foo wants a Deployment of a name and size, gets it, and says how many replicas are there.
+//! The sample controller: creates and scales a Deployment for each Foo, and reports the available replicas in its status.
 //!
 //! `cargo run -p watchkeeper-examples --bin sample_controller`
 //!
-//! The controller itself is shared with `watchkeeper demo`: `crates/watchkeeper-cli/src/sample/reconcile.rs` is what to
-//! read. On a cluster this installs the definition of Foo and runs until Ctrl-C; the definition stays. It then serves probes on port
-//! 8081 and metrics on 127.0.0.1:8080, and has the flags of a controller program: `--help`. Without a cluster it makes a Foo, changes
-//! it, deletes it and ends.
+//! Read `crates/watchkeeper-cli/src/sample/reconcile.rs`; `watchkeeper demo` runs the same controller. On a cluster this installs the definition of Foo and runs until Ctrl-C; the definition stays. It then serves probes on port
+//! 8081 and metrics on 127.0.0.1:8080, and has the flags of a controller program: `--help`. Without a cluster it creates a
+//! Foo, scales it, deletes it and ends.
 
 use std::{
     io::{self, Write},
@@ -24,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Outcome {
-    // The manager has what controllers share: a client, caches, events, metrics; and starts and ends them in order.
+    // The manager contains what controllers share (client, caches, events, metrics), and starts and stops them in order.
     let (connection, mut manager) = Connection::with_manager(sample::NAME).await?;
     let client = connection.client();
     sample::install(client).await?;
@@ -41,15 +40,15 @@ async fn main() -> Outcome {
         return Ok(manager.run().await?);
     }
     let stop = CancellationToken::new();
-    let story = async {
-        let told = tell(client, &mut deletions).await;
+    let scenario = async {
+        let done = run_scenario(client, &mut deletions).await;
         stop.cancel();
-        told
+        done
     };
-    let (ended, told) = tokio::join!(manager.run_until(stop.clone()), story);
-    told?;
+    let (ended, done) = tokio::join!(manager.run_until(stop.clone()), scenario);
+    done?;
     ended?;
-    writeln!(io::stdout(), "next: ingress_manager, a controller of a built-in kind")?;
+    writeln!(io::stdout(), "next: ingress_manager, a controller for a built-in kind")?;
     Ok(())
 }
 
@@ -69,7 +68,7 @@ fn print_changes(
         let name = event.object().name_any();
         print(event, &format!("Deployment {name} of {}", sample::replicas(event.object())));
         if matches!(event, Event::Deleted(_)) {
-            // The receiver is gone when the lab ends.
+            // An error means that the lab has ended.
             let _ = deleted.send(name);
         }
     })?;
@@ -83,12 +82,12 @@ fn print<K>(event: &Event<K>, state: &str) {
         Event::Synced(_) => "unchanged",
         Event::Deleted(_) => "deleted",
     };
-    // Whoever reads this may have gone.
+    // Standard output may be closed.
     let _ = writeln!(io::stdout(), "{what}: {state}");
 }
 
-/// What people do to a Foo, and what comes of it.
-async fn tell(client: &Client, deletions: &mut mpsc::UnboundedReceiver<String>) -> Outcome {
+/// Changes a Foo, and waits for the reaction of the controller.
+async fn run_scenario(client: &Client, deletions: &mut mpsc::UnboundedReceiver<String>) -> Outcome {
     let foos = client.resource::<Foo>().namespace("default");
     let deployments = client.resource::<Deployment>().namespace("default");
     let of = |replicas| {
@@ -104,7 +103,7 @@ async fn tell(client: &Client, deletions: &mut mpsc::UnboundedReceiver<String>) 
     foos.patch("example-foo", &PatchParams::default(), &scale).await?;
     deployments.await_condition("example-foo", of(2), PATIENCE).await?;
 
-    // An API server alone starts no pods. Say that they were started, as the cluster would.
+    // The embedded server starts no pods. The lab sets the status that the Deployment controller would set.
     let started =
         Patch::Merge(json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}}));
     deployments.patch_status("example-foo", &PatchParams::default(), &started).await?;

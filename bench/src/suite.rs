@@ -1,4 +1,4 @@
-//! The parts of a benchmark: a suite is a list of rows, a row is one load run by ours and by a peer.
+//! The parts of a benchmark: a suite is a list of rows, a row is one load that Watchkeeper and a peer run.
 
 use std::error::Error;
 

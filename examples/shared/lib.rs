@@ -1,4 +1,4 @@
-//! The common parts of the labs: a connection to an API server, logs, and an error that prints as a sentence.
+//! The common parts of the labs: the connection to an API server, logs, and the error type.
 //!
 //! By default the server is in the same process and has a few namespaces, nodes and pods. With `--kubeconfig` or
 //! `--context` it is your cluster. Logs are written to standard error; `RUST_LOG` filters them.
@@ -18,7 +18,7 @@ use watchkeeper::{
     prelude::*,
 };
 
-/// The API server that a lab talks to: flattened into the arguments of labs that have more of them.
+/// The arguments that select the API server of a lab.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(about = None, long_about = None)]
 pub struct Cluster {
@@ -43,20 +43,20 @@ struct ManagerArguments {
 #[derive(Debug, Clone)]
 pub struct Connection {
     client: Client,
-    /// The server, if it is in this process. It lives as long as this.
+    /// The embedded server. None on a cluster.
     server: Option<ApiServer>,
 }
 
 impl Connection {
-    /// The connection that the arguments of the program ask for, if it has no others.
+    /// Connects to the server that the arguments of the program select, for labs without other arguments.
     ///
     /// # Errors
-    /// If there is no such cluster.
+    /// Returns an error if the cluster cannot be used.
     pub async fn from_arguments() -> Result<Self, Failure> {
         Arguments::parse().cluster.connect().await
     }
 
-    /// Connects as the arguments of the program ask for, and builds a manager for controllers.
+    /// Connects to the server that the arguments of the program select, and builds a manager for controllers.
     ///
     /// On a cluster the lab is a controller program like any other: it logs to standard error, serves probes and metrics, and takes the
     /// flags for both and for leader election, whose lease is called `name`. Without a cluster it runs alone and listens nowhere.
@@ -75,12 +75,12 @@ impl Connection {
         Ok((connection, builder.build()))
     }
 
-    /// The client.
+    /// Returns the client of the API server.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The server, if it is in this process.
+    /// Returns the embedded server. None on a cluster.
     pub fn server(&self) -> Option<&ApiServer> {
         self.server.as_ref()
     }
@@ -90,7 +90,7 @@ impl Cluster {
     /// Starts logging and connects.
     ///
     /// # Errors
-    /// If the kubeconfig cannot be used, or the server in this process cannot be filled.
+    /// Returns an error if the kubeconfig cannot be used, or if the objects of the embedded server cannot be created.
     pub async fn connect(&self) -> Result<Connection, Failure> {
         let filter = std::env::var("RUST_LOG").unwrap_or_default();
         log(&log_directives(LevelFilter::INFO, &filter));
@@ -105,17 +105,17 @@ impl Cluster {
     }
 }
 
-/// Logs to standard error what the directives let through.
+/// Starts logging to standard error with these filter directives.
 fn log(directives: &str) {
     let filter = EnvFilter::new(directives);
-    // A lab that connects twice logs already, and so does one with a manager.
+    // An error means that logging was started before.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
-/// Why a lab ended early. Prints as a sentence when `main` returns it.
+/// The failure of a lab. `main` prints it as a sentence.
 pub struct Failure(Box<dyn Error + Send + Sync>);
 
-/// How a lab ends.
+/// The result of a lab.
 pub type Outcome = Result<(), Failure>;
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {

@@ -1,4 +1,4 @@
-//! What is in the server of a lab that was given no cluster.
+//! The objects of the embedded server of a lab.
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use watchkeeper::{client::Error, prelude::*};
 
 use crate::Failure;
 
-/// Pods: namespace, name, node, phase.
+/// The namespace, name, node and phase of each pod.
 const PODS: [(&str, &str, Option<&str>, &str); 5] = [
     ("default", "test", Some("node-1"), "Running"),
     ("mail", "smtp-0", Some("node-1"), "Running"),
@@ -15,7 +15,7 @@ const PODS: [(&str, &str, Option<&str>, &str); 5] = [
     ("shop", "worker-0", None, "Pending"),
 ];
 
-/// Fills a server.
+/// Creates namespaces, nodes and pods.
 pub(crate) async fn fill(client: &Client) -> Result<(), Failure> {
     for name in ["mail", "shop"] {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;

@@ -1,7 +1,7 @@
 //! Keys through a reconciler without work, beside kube-rs's controller.
 //!
 //! Both sides have the objects in their caches and their controllers running, ten reconciles at a time on a runtime of two
-//! workers; ours reports to a metrics registry, as under a manager. Then every key is triggered from outside, and the clock runs
+//! workers; ours reports to a metrics registry, as under a manager. Then every key is triggered from outside, and the timed part runs
 //! until the last one was reconciled. Measured are queue, workers and cache reads.
 
 mod kube_rs;

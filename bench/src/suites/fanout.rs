@@ -45,7 +45,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: STALLED,
-            about: "what a stuck handler holds beyond the cache of 50,000 keys, in sizes of that cache",
+            about: "memory that a blocked handler retains beyond the cache of 50,000 keys, in sizes of that cache",
             unit: "event",
             size: MILLION,
             ours: ours::stalled,

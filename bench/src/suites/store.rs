@@ -1,7 +1,7 @@
 //! The store beside client-go's indexer and kube-rs's reflector store: 50,000 pods on 1000 nodes in 41 namespaces.
 //!
-//! All sides hold the same pods, made beforehand, indexed by namespace and by node where the side has indexes. Keys, nodes
-//! and pods are visited with a stride, so that caches see the order a controller's lookups have: none.
+//! All sides store the same pods, created beforehand, indexed by namespace and by node where the side has indexes. Keys, nodes
+//! and pods are visited with a stride, because the lookups of a controller have no order either.
 
 mod kube_rs;
 mod listing;
@@ -24,7 +24,7 @@ pub(crate) static SUITE: Suite = Suite {
     rows: &[
         Row {
             name: "get",
-            about: "one of 50,000 pods by its key, as the store hands it out",
+            about: "lookup of one of 50,000 pods by key, borrowed, not read",
             unit: "lookup",
             size: LOOKUPS,
             ours: ours::get,
@@ -34,7 +34,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "get-look",
-            about: "one of 50,000 pods by its key, and a look at it",
+            about: "lookup of one of 50,000 pods by key, borrowed and read",
             unit: "lookup",
             size: LOOKUPS,
             ours: ours::get_and_look,
@@ -44,18 +44,18 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "get-shared",
-            about: "one of 50,000 pods by its key, to keep, and a look at it",
+            about: "lookup of one of 50,000 pods by key, shared and read",
             unit: "lookup",
             size: LOOKUPS,
             ours: ours::get_shared,
             peer: Some(&CLIENT_GO),
             figure: Figure::CpuPerOperation,
-            // Who keeps an object is counted in it, out of the cache, where Go leaves that to its garbage collector.
+            // Sharing counts a reference in the object, which is a cache miss; in Go the garbage collector does this work.
             target: Target::ShareOfPeer(1.2),
         },
         Row {
             name: "by-index",
-            about: "the 50 pods of a node, of 50,000, as the store hands them out",
+            about: "the 50 pods of a node, of 50,000, borrowed",
             unit: "lookup",
             size: BY_INDEX,
             ours: ours::by_index,
@@ -65,7 +65,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "by-index-shared",
-            about: "the 50 pods of a node, of 50,000, to keep",
+            about: "the 50 pods of a node, of 50,000, shared",
             unit: "lookup",
             size: BY_INDEX,
             ours: ours::by_index_shared,
@@ -75,7 +75,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: BY_INDEX_SCAN,
-            about: "the same, beside kube-rs, which has no indexes and looks at every pod",
+            about: "the same, beside kube-rs, which has no indexes and scans all pods",
             unit: "lookup",
             size: Size { full: 1_000, quick: 300 },
             ours: ours::by_index,
@@ -85,7 +85,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "update",
-            about: "a newer version of a pod, on the node it was on",
+            about: "a newer version of a pod, on the same node",
             unit: "update",
             size: Size { full: 1_000_000, quick: 200_000 },
             ours: ours::update,
@@ -115,7 +115,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: "scan",
-            about: "the 50 pods of a node, found by looking at all 50,000 as of one moment",
+            about: "the 50 pods of a node, found by scanning a snapshot of all 50,000",
             unit: "scan",
             size: Size { full: 500, quick: 200 },
             ours: ours::scan,

@@ -1,7 +1,7 @@
 //! From a server to a cache of whole pods, beside kube-rs's watcher and reflector.
 //!
-//! A process of its own serves the same bytes to both sides over a loopback socket; the measured process is the client's.
-//! Both sides run on two workers, cache every pod decoded, and receive each: ours through the reflector, the FIFO, the
+//! A separate process serves the same bytes to both sides over a loopback socket; the measured process is the client.
+//! Both sides run on two workers and cache every pod decoded. Each pod passes through its whole pipeline: ours through the reflector, the FIFO, the
 //! store and one handler, kube-rs's through the watcher's stream and its reflector store.
 
 mod kube_rs;
@@ -43,7 +43,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: SYNC_PEAK,
-            about: "the same; the most memory the process had",
+            about: "the same; the peak memory of the process",
             unit: "pod",
             size: PODS,
             ours: |load| ours::sync(load, Mode::Pages),
@@ -63,7 +63,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
         Row {
             name: STREAM_PEAK,
-            about: "the same; the most memory the process had",
+            about: "the same; the peak memory of the process",
             unit: "pod",
             size: PODS,
             ours: |load| ours::sync(load, Mode::Stream),
@@ -113,14 +113,15 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// The measurement with the most memory the process had, and the heap that lives beyond what did `before`.
+/// Adds the peak memory of the process, and the live heap in addition to the bytes of `before`.
 fn with_memory(mut measured: Measurement, before: u64) -> Result<Measurement, RunFailure> {
     measured.live_heap_bytes = Some(heap::live_bytes().saturating_sub(before));
-    let peak = machine::peak_rss_bytes().ok_or("this machine does not say what a process had resident")?;
+    let peak =
+        machine::peak_rss_bytes().ok_or("this machine does not report the peak memory of a process")?;
     Ok(measured.with_figure(PEAK, as_f64(peak) / 1e6))
 }
 
-/// Every pod must be where it belongs, or there is nothing to compare.
+/// Fails unless every pod is in the cache, because the sides would not be comparable.
 fn expect(what: &str, found: u64, load: Load) -> Result<(), RunFailure> {
     if found == load.operations {
         Ok(())

@@ -59,6 +59,11 @@
 //! [`ApiServerBuilder`] has the options: tokens, RBAC, controllers, the history window, the clock and the seed. The example
 //! `serve` runs a listening server as a program.
 //!
+//! # Faults
+//!
+//! [`ApiServer::faults`] rejects, loses and delays requests and cuts watches, so that a test contains the failures that a
+//! controller must survive. See [`faults`].
+//!
 //! # Fidelity
 //!
 //! The tests compare the server, request by request, with recorded responses of a Kubernetes 1.37 API server. They also drive it
@@ -82,6 +87,7 @@ mod convert;
 mod crd;
 mod decode;
 mod discovery;
+pub mod faults;
 mod field;
 mod http;
 mod kinds;

@@ -1,7 +1,6 @@
 //! The server: creation, in-process use, listening and shutdown.
 
 use std::{
-    convert::Infallible,
     future::Future,
     io,
     net::SocketAddr,
@@ -26,6 +25,7 @@ use crate::{
         tokens::{TokenFileError, Tokens},
     },
     controllers::{Background, ControllerOptions},
+    faults::Faults,
     http::{
         AllowedHosts, Api, ConnectionLimits, Endpoint, ListenOptions, Listener, Protection, ResponseBody,
         TlsIdentity,
@@ -382,6 +382,38 @@ impl ApiServer {
         ApiService { api: Arc::clone(&self.inner.api), background: Arc::clone(&self.inner.background) }
     }
 
+    /// Returns the faults that tests inject into the requests of all clients, in process and on sockets.
+    ///
+    /// # Examples
+    ///
+    /// The server is unavailable until the guard is dropped:
+    ///
+    /// ```
+    /// use watchkeeper_apiserver::{ApiServer, faults::{Fault, Requests}};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = ApiServer::in_process();
+    /// let outage = server.faults().inject(Requests::all(), Fault::unavailable());
+    /// assert!(server.client().apiserver_version().await.is_err());
+    /// drop(outage);
+    /// assert!(server.client().apiserver_version().await.is_ok());
+    /// # }
+    /// ```
+    pub fn faults(&self) -> Faults {
+        self.inner.api.faults.clone()
+    }
+
+    /// Removes the history before the newest version, as a compaction of etcd does.
+    ///
+    /// Watches and continued lists that need an older version then receive a 410. Running watches have what they need and
+    /// continue; combine this method with [`Fault::cut_watches`](crate::faults::Fault::cut_watches) to make a client list
+    /// again.
+    #[doc(alias = "compact")]
+    pub fn expire_history(&self) {
+        self.inner.api.rest.store.compact();
+    }
+
     /// Serves plain HTTP on `address` until the server is shut down. Port 0 selects a free port.
     ///
     /// The protocol is HTTP/1.1, or HTTP/2 for clients that start with HTTP/2.
@@ -466,6 +498,8 @@ impl ApiServer {
 }
 
 /// The server as a tower service. Returned by [`ApiServer::service`].
+///
+/// Its calls fail only if a [fault](crate::faults) loses the request or the response.
 #[derive(Debug, Clone)]
 pub struct ApiService {
     api: Arc<Api>,
@@ -478,10 +512,10 @@ where
     B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
         Poll::Ready(Ok(()))
     }
 
@@ -492,7 +526,7 @@ where
             // Most requests complete without waiting. Without this yield, a task that sends one request after the other
             // would starve all other tasks.
             tokio::task::coop::consume_budget().await;
-            Ok(api.respond_in_process(request).await)
+            api.respond_in_process(request).await
         })
     }
 }

@@ -1,21 +1,20 @@
-//! The Kubernetes controller machinery: what client-go and controller-runtime are to Go.
+//! Kubernetes controllers with the guarantees of client-go and controller-runtime.
 //!
-//! One dependency for people who write controllers and operators. They keep `kube`'s client, the types of `k8s-openapi`
-//! and their `#[derive(CustomResource)]`. This crate adds the controller machinery on top of those, and an API server to test
-//! with.
+//! This crate re-exports the crates of Watchkeeper, so that controllers and operators need one dependency. Its users keep
+//! `kube::Client`, the types of `k8s-openapi` and `#[derive(CustomResource)]`.
 //!
-//! | module | what it is | the crate |
+//! | module | content | crate |
 //! |---|---|---|
 //! | [`client`] | configuration, REST, clientset, dynamic and discovery clients, list and watch as bounded streams | `watchkeeper-client` |
-//! | [`informer`] | one watch and one cache for everybody, indexes, handlers | `watchkeeper-informer` |
-//! | [`workqueue`] | keys to look at again: de-duplicated, delayed, rate limited, with priorities and causes | `watchkeeper-workqueue` |
-//! | [`controller`] | the reconcile loop, leader election, what a manager runs | `watchkeeper-controller` |
-//! | `apiserver` | an API server in your process (feature `apiserver`) | `watchkeeper-apiserver` |
-//! | [`prelude`] | the names most programs use | |
+//! | [`informer`] | shared informers: one watch and one cache per type, indexes, listers, handlers | `watchkeeper-informer` |
+//! | [`workqueue`] | a queue of keys: de-duplication, delays, rate limits, priorities, causes | `watchkeeper-workqueue` |
+//! | [`controller`] | the reconcile loop, manager, leader election, events, finalizers, RBAC | `watchkeeper-controller` |
+//! | `apiserver` | an API server in the same process, with fault injection (feature `apiserver`) | `watchkeeper-apiserver` |
+//! | [`prelude`] | the most frequently used names | |
 //!
-//! # What it looks like
+//! # Example
 //!
-//! An informer of config maps, on a server that is in the same process:
+//! An informer of config maps, on an API server in the same process:
 //!
 //! ```
 //! use watchkeeper::{apiserver::ApiServer, k8s_openapi::api::core::v1::ConfigMap, prelude::*};
@@ -32,10 +31,10 @@
 //!
 //! let mut map = ConfigMap::default();
 //! map.metadata.name = Some("settings".to_owned());
-//! let made = client.resource().namespace("default").create(&PostParams::default(), &map).await?;
+//! let created = client.resource().namespace("default").create(&PostParams::default(), &map).await?;
 //!
-//! let version = ResourceVersion::of(&made).ok_or("what a server stores has a version")?;
-//! maps.wait_until(&version).await?; // the cache has seen the write
+//! let version = ResourceVersion::of(&created).ok_or("a stored object has a resourceVersion")?;
+//! maps.wait_until(&version).await?; // until the cache contains the write
 //! assert!(maps.lister().namespace("default").get("settings").is_ok());
 //! # factory.shutdown().await;
 //! # Ok(())
@@ -44,14 +43,14 @@
 //!
 //! # Features
 //!
-//! | feature | what it adds |
+//! | feature | content |
 //! |---|---|
-//! | `latest` | the newest Kubernetes types: for programs, which choose a version; libraries leave the choice to them |
+//! | `latest` | the types of the newest Kubernetes version; for programs, because libraries should not choose a version |
 //! | `derive` | `CustomResource` and the other derives of kube, and schemas for built-in types |
 //! | `apiserver` | the module `apiserver`; for tests, usually in `[dev-dependencies]` |
-//! | `clap` | the flags of a controller program, [`controller::options`] |
+//! | `clap` | the command line flags of a controller program, [`controller::options`] |
 //!
-//! None is on unless asked for.
+//! No feature is enabled by default.
 //!
 //! # The client
 //!
@@ -92,7 +91,7 @@
 //!
 //! # Custom resources
 //!
-//! kube's derive works as it is for crates that depend on `kube` with its feature `derive`, and on `k8s-openapi`, `schemars`,
+//! kube's derive works unchanged in crates that depend on `kube` with its feature `derive`, and on `k8s-openapi`, `schemars`,
 //! `serde` and `serde_json`:
 //!
 //! ```
@@ -116,8 +115,8 @@
 //! # }
 //! ```
 //!
-//! Without `kube` among the dependencies, the feature `derive` of this crate exports the same derive, which then has to be given
-//! the path of `kube_core`:
+//! Without a dependency on `kube`, the feature `derive` of this crate exports the same derive. It needs the path of
+//! `kube_core`:
 //!
 //! ```
 //! # use schemars::JsonSchema;
@@ -146,7 +145,7 @@ pub use watchkeeper_controller as controller;
 pub use watchkeeper_informer as informer;
 pub use watchkeeper_workqueue as workqueue;
 
-/// The names most programs use: `use watchkeeper::prelude::*`.
+/// The most frequently used names, for `use watchkeeper::prelude::*`.
 pub mod prelude {
     pub use kube_core::{
         Resource, ResourceExt,

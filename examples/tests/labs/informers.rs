@@ -3,12 +3,12 @@
 use crate::support::{Listening, run};
 
 #[tokio::test]
-async fn the_informer_tells_the_whole_story_of_a_pod() {
+async fn the_informer_reports_the_whole_life_of_a_pod() {
     let program = env!("CARGO_BIN_EXE_informer");
     let ended = run(program, &[]).await;
     let lines = ended.lines();
     assert!(
-        lines.contains(&"was there: shop/web-0") && lines.contains(&"on node-1: 3 pods, from the index"),
+        lines.contains(&"initial: shop/web-0") && lines.contains(&"on node-1: 3 pods, from the index"),
         "{lines:?}"
     );
 
@@ -16,8 +16,8 @@ async fn the_informer_tells_the_whole_story_of_a_pod() {
     cluster.add_pod("mine", "Running").await;
     let ended = cluster.run(program, &[]).await;
     let lines = ended.lines();
-    assert_eq!(lines[..2], ["was there: default/mine", "on worker-7: 1 pods, from the index"]);
-    assert!(lines.contains(&"the cache has the pod that was just made: true"), "{lines:?}");
+    assert_eq!(lines[..2], ["initial: default/mine", "on worker-7: 1 pods, from the index"]);
+    assert!(lines.contains(&"the cache contains the new pod: true"), "{lines:?}");
     let story: Vec<&&str> = lines.iter().filter(|line| line.contains("default/informer-lab")).collect();
     assert_eq!(*story[0], "added: default/informer-lab");
     assert_eq!(*story[story.len() - 1], "deleted: default/informer-lab");
@@ -25,21 +25,21 @@ async fn the_informer_tells_the_whole_story_of_a_pod() {
 }
 
 #[tokio::test]
-async fn the_queue_merges_changes_of_a_pod_and_hands_out_its_end() {
+async fn the_queue_merges_changes_of_a_pod_and_delivers_its_deletion() {
     let program = env!("CARGO_BIN_EXE_informer_workqueue");
     let cluster = Listening::start().await;
     cluster.add_pod("mine", "Running").await;
-    for (ended, was_there) in [
+    for (ended, initial) in [
         (run(program, &[]).await, "pod shop/web-0 has 1 labels (initial list)"),
         (cluster.run(program, &[]).await, "pod default/mine has 0 labels (initial list)"),
     ] {
         let lines = ended.lines();
-        assert!(lines.contains(&was_there), "{lines:?}");
+        assert!(lines.contains(&initial), "{lines:?}");
         let summary = lines.iter().find(|line| line.starts_with("four writes, ")).unwrap();
-        let looks: u32 = summary.split_whitespace().nth(2).unwrap().parse().unwrap();
-        assert!((1..=4).contains(&looks), "{summary}");
+        let reconciles: u32 = summary.split_whitespace().nth(2).unwrap().parse().unwrap();
+        assert!((1..=4).contains(&reconciles), "{summary}");
         let end = lines[lines.len() - 2];
-        assert!(end.starts_with("pod default/workqueue-lab does not exist any more"), "{end}");
+        assert!(end.starts_with("pod default/workqueue-lab no longer exists"), "{end}");
     }
     assert_eq!(cluster.pod_names().await, ["mine"]);
 }

@@ -1,7 +1,7 @@
-//! Each lab, run as the program it is: without a flag on the server it brings along, and with `--kubeconfig` on a server
-//! that listens and stands for a cluster, where what it did can be looked at.
+//! Each lab as a process: on its embedded server, and with `--kubeconfig` on a listening server that simulates a cluster and
+//! whose objects the test checks.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod clients;
 mod controllers;

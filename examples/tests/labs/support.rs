@@ -1,4 +1,4 @@
-//! A server that stands for a cluster, and the labs as processes.
+//! The labs as processes, and a server that simulates a cluster.
 
 use std::{process::Stdio, time::Duration};
 
@@ -14,10 +14,10 @@ use tokio::{
 };
 use watchkeeper::{apiserver::ApiServer, client::config::ClientConfig, prelude::*};
 
-/// How long a lab may take before it counts as stuck. Generous, for machines with much to do.
+/// The time after which a lab counts as stuck. Generous, for busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a program printed and how it ended.
+/// The output and exit code of a program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -26,7 +26,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The lines it printed, after it ended well.
+    /// Returns the lines of standard output, after a successful exit.
     #[track_caller]
     pub(crate) fn lines(&self) -> Vec<&str> {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -52,12 +52,12 @@ pub(crate) async fn run(program: &str, arguments: &[&str]) -> Ended {
     }
 }
 
-/// A lab that runs until it is told to stop.
+/// A lab that runs until it is interrupted.
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     log: mpsc::UnboundedReceiver<String>,
-    /// Reads the log: a full pipe would block the lab.
+    /// The task that reads the log, so that the lab does not block on a full pipe.
     _reading: JoinSet<()>,
 }
 
@@ -98,14 +98,14 @@ impl Running {
         tokio::time::timeout(PATIENCE, reading).await.expect("it logs where it listens")
     }
 
-    /// The next line it prints.
+    /// Returns the next line of standard output.
     pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
         line.expect("it prints something").unwrap().expect("it still runs")
     }
 
-    /// Asks it to stop as Ctrl-C does, and returns its exit code. What it printed meanwhile is read, so that it is not
-    /// stopped by nobody reading.
+    /// Stops the lab as Ctrl-C does, and returns its exit code. The output is read, so that the lab does not block on a full
+    /// pipe.
     pub(crate) async fn interrupt(mut self) -> Option<i32> {
         let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(id, Signal::INT).unwrap();
@@ -124,7 +124,7 @@ pub(crate) async fn page(port: u16, path: &str) -> Option<String> {
     config.into_client().unwrap().kube().request_text(request).await.ok()
 }
 
-/// A server that listens, with a kubeconfig to reach it by.
+/// A listening server with a kubeconfig.
 pub(crate) struct Listening {
     pub(crate) client: Client,
     _server: ApiServer,
@@ -162,7 +162,7 @@ impl Listening {
         pods.patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// The names of the pods there are.
+    /// Returns the names of the pods in the namespace `default`.
     pub(crate) async fn pod_names(&self) -> Vec<String> {
         let pods = self.pods("default").list_all(&ListParams::default()).await.unwrap();
         pods.iter().map(ResourceExt::name_any).collect()

@@ -1,4 +1,4 @@
-//! What both sides publish, and how they are counted.
+//! The events that both sides publish, and their counters.
 
 use std::io;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(super) fn object(key: u64, version: u64) -> Arc<ConfigMap> {
     Arc::new(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
 }
 
-/// Changes of 50,000 objects in turn, made of two versions of each that exist beforehand: what is timed is
-/// telling of objects, not making them.
+/// Changes of 50,000 objects in turn, between two versions that are created beforehand: the timed part is the delivery of
+/// events, not the creation of objects.
 pub(super) struct Changes {
     versions: [Vec<Arc<ConfigMap>>; 2],
 }
@@ -75,7 +75,7 @@ impl Cache {
         Event::Updated { old, new }
     }
 
-    /// The measurement with what lives beyond the cache since there were `before` bytes, the cache among them.
+    /// Adds the live heap in addition to `before` bytes, which include the cache.
     pub(super) fn held(&self, measured: Measurement, before: u64) -> Measurement {
         let held = heap::live_bytes().saturating_sub(before);
         let megabytes = |bytes: u64| as_f64(bytes) / 1e6;
@@ -90,7 +90,7 @@ impl Cache {
 #[derive(Default)]
 pub(super) struct Counts(Vec<Arc<Count>>);
 
-/// On a cache line of its own, as a handler's own state would be.
+/// A counter on a separate cache line, like the state of a handler.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Count(AtomicU64);

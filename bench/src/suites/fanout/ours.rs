@@ -1,4 +1,4 @@
-//! The processor's side.
+//! The side of the processor.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::pods::{self, COUNT, NODES, expect};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-/// The pods of a node, found by looking at every pod: what its users write.
+/// Scans all pods for those of a node, as users of kube-rs do.
 pub(super) fn scan(load: Load) -> Result<Measurement, RunFailure> {
     let (reader, mut writer) = reflector::store::<Pod>();
     writer.apply_watcher_event(&Event::Init);

@@ -15,8 +15,8 @@ use crate::suite::{Load, RunFailure};
 /// The figure of the row.
 pub(super) const P99: &str = "write_p99_us";
 
-/// A watch that brings 20,000 events a second is a busy one. The writer waits awake: one that sleeps comes back to a
-/// processor that did something else, and pays for that a 99th percentile of 16 µs without anybody listing.
+/// The pause between updates, for a busy watch with 20,000 events per second. The writer spins: after a sleep, caches are cold, and
+/// the 99th percentile is 16 µs without any reader.
 const PAUSE: Duration = Duration::from_micros(50);
 
 pub(super) fn update_while_listing(load: Load) -> Result<Measurement, RunFailure> {

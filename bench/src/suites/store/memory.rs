@@ -1,4 +1,4 @@
-//! What the store holds beside the pods, which the caller has too.
+//! The memory of the store in addition to the pods, which the caller shares.
 
 use super::pods;
 use crate::heap;

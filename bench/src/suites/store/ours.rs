@@ -9,17 +9,17 @@ use super::pods::{self, COUNT, NODES, expect, filled_store};
 use crate::measure::{Measurement, Meter};
 use crate::suite::{Load, RunFailure};
 
-/// Gets a pod as client-go's indexer returns it: borrowed, and not read.
+/// Gets a borrowed pod without reading it, as client-go's indexer returns it.
 pub(super) fn get(load: Load) -> Result<Measurement, RunFailure> {
     gets(load, |store, key| store.snapshot().get(key).is_some())
 }
 
-/// The same, and looks at it.
+/// Gets a borrowed pod and reads it.
 pub(super) fn get_and_look(load: Load) -> Result<Measurement, RunFailure> {
     gets(load, |store, key| store.snapshot().get(key).is_some_and(|pod| is_versioned(pod)))
 }
 
-/// Gets a pod that could be kept, looks at it and lets it go.
+/// Gets a shared pod, reads it and drops it.
 pub(super) fn get_shared(load: Load) -> Result<Measurement, RunFailure> {
     gets(load, |store, key| store.get(key).is_some_and(|pod| is_versioned(&pod)))
 }
@@ -40,7 +40,7 @@ fn is_versioned(pod: &Pod) -> bool {
     pod.metadata.resource_version.is_some()
 }
 
-/// The pods of a node as client-go's indexer hands them out: a list of borrowed ones.
+/// Gets the pods of a node as a list of borrowed pods, as client-go's indexer returns them.
 pub(super) fn by_index(load: Load) -> Result<Measurement, RunFailure> {
     by_indexes(load, |store, _, node| {
         let snapshot = store.snapshot();
@@ -49,7 +49,7 @@ pub(super) fn by_index(load: Load) -> Result<Measurement, RunFailure> {
     })
 }
 
-/// A list of pods that could be kept.
+/// Gets the pods of a node as a list of shared pods.
 pub(super) fn by_index_shared(load: Load) -> Result<Measurement, RunFailure> {
     by_indexes(load, |_, by_node, node| Ok(by_node.get(node).len()))
 }
@@ -72,13 +72,13 @@ fn by_indexes(
     Ok(measured)
 }
 
-/// Pods of two generations, stored in turn.
+/// Stores pods of two generations in turn.
 pub(super) fn update(load: Load) -> Result<Measurement, RunFailure> {
     let generations = [pods::pods(0), pods::pods(1)];
     updates(load, &generations)
 }
 
-/// The same, the pods of the second generation on other nodes.
+/// Stores pods of two generations in turn, the second on other nodes.
 pub(super) fn move_to_other_node(load: Load) -> Result<Measurement, RunFailure> {
     let moved = (0..COUNT).map(|number| Arc::new(pods::pod(number, 1, pods::node(number + 1)))).collect();
     updates(load, &[pods::pods(0), moved])
@@ -109,7 +109,7 @@ pub(super) fn replace(load: Load) -> Result<Measurement, RunFailure> {
     Ok(measured)
 }
 
-/// Looks at every pod, of one moment, for those of a node.
+/// Scans a snapshot of all pods for those of a node.
 pub(super) fn scan(load: Load) -> Result<Measurement, RunFailure> {
     let pods = pods::pods(0);
     let (store, _) = filled_store(&pods)?;

@@ -13,10 +13,10 @@ pub(super) const NODES: u64 = 1000;
 /// The index by node.
 pub(super) const BY_NODE: &str = "node";
 const NAMESPACES: u64 = 41;
-/// Prime, so that it visits every one, and far from its neighbours.
+/// A prime, so that every number is visited, far from its neighbours.
 const STRIDE: u64 = 7919;
 
-/// Numbers below `count` in the order of the stride, over and over.
+/// Returns the numbers below `count` in the order of the stride, in an endless cycle.
 pub(super) fn strided(count: u64) -> impl Iterator<Item = u64> {
     (0..).map(move |step: u64| step.wrapping_mul(STRIDE) % count)
 }
@@ -68,7 +68,7 @@ pub(super) fn filled_store(pods: &[Arc<Pod>]) -> Result<(Store<Pod>, Index<Pod>)
     Ok((store, by_node))
 }
 
-/// Refuses a result that did not do what was to be measured.
+/// Fails if the result is not the expected one.
 pub(super) fn expect(what: &str, found: u64, wanted: u64) -> Result<(), RunFailure> {
     if found == wanted { Ok(()) } else { Err(format!("{found} {what}, want {wanted}").into()) }
 }

@@ -36,7 +36,7 @@ pub(super) const VERSION_AFTER_EXPIRY: u64 = FIRST_VERSION + 1;
 /// The order to end all watches as expired.
 const EXPIRE: &str = "expire";
 
-/// The server's process, as a run holds it. Dropped, it is gone.
+/// The process of the server. Dropping the value ends the process.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -135,7 +135,7 @@ struct Collection {
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// A list with these items; `rest` is what its metadata has beside the version.
+/// Returns a list with these items. `rest` is the metadata in addition to the version.
 fn list(version: &str, rest: &str, items: Bytes) -> Body {
     let head = format!(
         r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"{rest}}},"items":["#

@@ -1,8 +1,7 @@
 //! Response bodies: complete bytes, or a stream of frames.
 
 use std::{
-    convert::Infallible,
-    fmt,
+    fmt, io,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -10,13 +9,19 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http_body::{Frame, SizeHint};
+use http_body::{Body, Frame, SizeHint};
+use kube_client::client::Body as ClientBody;
 
 use super::metrics::Counted;
+use crate::faults::Cut;
 
 /// The body of a response: complete bytes, or a stream of frames.
+///
+/// Only an injected [fault](crate::faults) ends a body with an error.
 pub struct ResponseBody {
     inner: Inner,
+    /// The signal of the fault that ends a watch.
+    cut: Option<Cut>,
     /// The duration of a watch.
     watch_timeout: Option<Duration>,
     /// The guard that counts the response while the client reads it.
@@ -26,16 +31,33 @@ pub struct ResponseBody {
 enum Inner {
     Whole(Option<Bytes>),
     Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    /// The body of another server's response.
+    Relayed(ClientBody),
 }
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
-        Self { inner: Inner::Whole(bytes), watch_timeout: None, _counted: None }
+        Self::new(Inner::Whole(bytes))
     }
 
     pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { inner: Inner::Frames(Box::pin(frames)), watch_timeout: None, _counted: None }
+        Self::new(Inner::Frames(Box::pin(frames)))
+    }
+
+    /// Returns the body of a response that a client received.
+    pub(crate) fn relayed(body: ClientBody) -> Self {
+        Self::new(Inner::Relayed(body))
+    }
+
+    fn new(inner: Inner) -> Self {
+        Self { inner, cut: None, watch_timeout: None, _counted: None }
+    }
+
+    /// Returns the same body, which ends with an error when it is cut.
+    #[must_use]
+    pub(crate) fn until(self, cut: Cut) -> Self {
+        Self { cut: Some(cut), ..self }
     }
 
     /// Marks the body as a watch that ends after `timeout`.
@@ -59,35 +81,49 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner {
             Inner::Whole(bytes) => write!(f, "{} bytes", bytes.as_ref().map_or(0, Bytes::len)),
-            Inner::Frames(_) => f.write_str("a stream of frames"),
+            Inner::Frames(_) | Inner::Relayed(_) => f.write_str("a stream of frames"),
         }
     }
 }
 
-impl http_body::Body for ResponseBody {
+impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Some(cut) = &mut self.cut
+            && let Poll::Ready(error) = cut.poll(context)
+        {
+            self.inner = Inner::Whole(None);
+            return Poll::Ready(Some(Err(error)));
+        }
         match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Inner::Frames(frames) => {
                 frames.as_mut().poll_next(context).map(|frame| frame.map(|frame| Ok(Frame::data(frame))))
             }
+            Inner::Relayed(body) => Pin::new(body)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(io::Error::other))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.inner, Inner::Whole(None))
+        match &self.inner {
+            Inner::Whole(bytes) => bytes.is_none(),
+            Inner::Frames(_) => false,
+            Inner::Relayed(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
             Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Inner::Frames(_) => SizeHint::default(),
+            Inner::Relayed(body) => body.size_hint(),
         }
     }
 }

@@ -26,8 +26,16 @@ mod yaml;
 pub use body::ResponseBody;
 pub use endpoint::Endpoint;
 pub use limits::ConnectionLimits;
+pub use verb::Verb;
 
 pub(crate) use access::AllowedHosts;
 pub(crate) use listen::{ListenOptions, Listener};
+pub(crate) use path::{ResourcePath, segments};
 pub(crate) use service::{Api, Protection};
 pub(crate) use tls::TlsIdentity;
+pub(crate) use verb::selected_name;
+
+/// Returns the response of an error in JSON.
+pub(crate) fn status_response(error: &crate::status::ApiError) -> http::Response<ResponseBody> {
+    respond::error(error, negotiate::Media::Json)
+}

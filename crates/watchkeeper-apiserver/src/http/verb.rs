@@ -10,22 +10,30 @@ use crate::{
     status::ApiError,
 };
 
-/// The operation of a resource request.
+/// The operation of a resource request, as in the rules of RBAC roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub enum Verb {
+    /// Reads an object.
     Get,
+    /// Reads a collection.
     List,
+    /// Streams the changes of an object or a collection.
     Watch,
+    /// Creates an object, or posts to a subresource.
     Create,
+    /// Replaces an object.
     Update,
+    /// Changes an object with a patch, including server-side apply.
     Patch,
+    /// Deletes an object.
     Delete,
+    /// Deletes a collection.
     DeleteCollection,
 }
 
 impl Verb {
     /// Returns the verb of a request. `None` if the method is not defined for this path.
-    pub(super) fn of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Self> {
+    pub(crate) fn of(method: &Method, path: &ResourcePath, parameters: &Parameters) -> Option<Self> {
         let is_named = !path.name.is_empty();
         match *method {
             Method::GET if path.is_watch => Some(Self::Watch),
@@ -111,7 +119,7 @@ pub(super) fn allowed(verb: Option<Verb>, path: &ResourcePath, kind: &Kind) -> R
 
 /// Returns the name that the field selector of a list or watch requires. A role that permits listing one name permits such a
 /// request.
-pub(super) fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
+pub(crate) fn selected_name(verb: Option<Verb>, parameters: &Parameters) -> Option<String> {
     if !matches!(verb, Some(Verb::List | Verb::Watch)) {
         return None;
     }

@@ -8,6 +8,7 @@ mod clients;
 mod conversion;
 mod custom;
 mod deletion;
+mod faults;
 mod fields;
 mod forms;
 mod kubernetes_service;

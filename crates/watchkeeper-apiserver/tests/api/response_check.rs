@@ -16,7 +16,7 @@ use watchkeeper_apiserver::ApiServer;
 pub(crate) async fn check(server: &ApiServer, request: Request<Vec<u8>>) -> u16 {
     let request_line = format!("{} {}", request.method(), request.uri());
     let response = server.service().oneshot(request.map(|body| Full::new(Bytes::from(body)))).await;
-    let Ok(response) = response;
+    let response = response.expect("no fault is injected");
     let code = response.status().as_u16();
     let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_json = content_type == Some("application/json");

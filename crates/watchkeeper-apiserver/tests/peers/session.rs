@@ -30,7 +30,7 @@ impl Session {
         let output = tokio::task::spawn_blocking(run).await.expect("the client ends");
         let request = http::Request::get("/metrics").header("authorization", "Bearer secret");
         let request = request.body(String::new()).expect("a request");
-        let Ok(response) = server.service().oneshot(request).await;
+        let response = server.service().oneshot(request).await.expect("no fault is injected");
         let metrics = response.into_body().collect().await.expect("a body").to_bytes();
         server.shutdown().await;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! The telling.
+//! The output of the demonstration.
 
 use std::{
     io::{self, Write as _},
@@ -10,20 +10,20 @@ use tokio::time::Instant;
 
 use crate::escape;
 
-/// Who does something.
+/// The actor of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Voice {
-    /// Whoever uses the cluster.
+pub(super) enum Actor {
+    /// The user of the cluster.
     You,
-    /// The API server and what belongs to it.
+    /// The API server and its built-in controllers.
     Cluster,
     /// The sample controller.
     Controller,
-    /// What breaks.
+    /// The injection of faults.
     Fault,
 }
 
-impl Voice {
+impl Actor {
     fn name(self) -> &'static str {
         match self {
             Self::You => "you",
@@ -43,14 +43,14 @@ impl Voice {
     }
 }
 
-/// Prints what happens, with the time since it began.
+/// Prints each step with the time since the start.
 #[derive(Debug)]
 pub(super) struct Narrator {
     began: Instant,
 }
 
 impl Narrator {
-    #[expect(clippy::disallowed_methods, reason = "the clock of the story, which is told in real time")]
+    #[expect(clippy::disallowed_methods, reason = "the demonstration shows elapsed real time")]
     pub(super) fn new() -> Self {
         Self { began: Instant::now() }
     }
@@ -59,28 +59,28 @@ impl Narrator {
         self.began.elapsed()
     }
 
-    /// A part of the story begins.
+    /// Prints the heading of a part.
     pub(super) fn part(title: &str) -> io::Result<()> {
         let style = Style::new().bold();
         writeln!(anstream::stdout(), "\n{style}{title}{style:#}")
     }
 
-    /// Something happened.
-    pub(super) fn say(&self, voice: Voice, what: &str) -> io::Result<()> {
+    /// Prints a step.
+    pub(super) fn say(&self, actor: Actor, what: &str) -> io::Result<()> {
         let dimmed = Style::new().dimmed();
-        let style = voice.style();
+        let style = actor.style();
         let seconds = self.elapsed().as_secs_f64();
         let mut out = anstream::stdout();
         writeln!(
             out,
             "{dimmed}{seconds:7.2}s{dimmed:#}  {style}{:<10}{style:#}  {}",
-            voice.name(),
+            actor.name(),
             escape::line(what)
         )?;
         out.flush()
     }
 
-    /// A line without a time.
+    /// Prints a line without a time.
     pub(super) fn note(text: &str) -> io::Result<()> {
         writeln!(anstream::stdout(), "{}", escape::lines(text))
     }

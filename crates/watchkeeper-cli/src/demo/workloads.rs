@@ -1,4 +1,4 @@
-//! Plays the part of the cluster's own Deployment controller, which an API server alone does not have.
+//! A simulation of the Deployment controller, which an API server alone does not run.
 
 use serde_json::{Value, json};
 use watchkeeper::{
@@ -6,40 +6,40 @@ use watchkeeper::{
     prelude::*,
 };
 
-use super::eyes::Eyes;
+use super::observer::Observer;
 use crate::sample;
 
-/// Says of every Deployment that all its replicas run, as soon as they are asked for. Does not end.
-pub(super) async fn play(
-    eyes: &Eyes,
+/// Sets the status of each Deployment to that of a finished rollout. Returns only if a request fails.
+pub(super) async fn simulate(
+    observer: &Observer,
     deployments: &ResourceClient<Deployment>,
 ) -> watchkeeper::client::Error {
-    let mut changed = eyes.subscribe();
+    let mut changed = observer.subscribe();
     loop {
         changed.borrow_and_update();
-        for deployment in eyes.deployments.reader().list() {
-            let Some(status) = wanted_status(&deployment) else { continue };
+        for deployment in observer.deployments.reader().list() {
+            let Some(status) = finished_status(&deployment) else { continue };
             let patch = Patch::Merge(json!({"status": status}));
             match deployments.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await {
-                // It was deleted meanwhile.
+                // The Deployment was deleted in the meantime.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return error,
                 Ok(_) => {}
             }
         }
-        // The sender is in the eyes.
+        // The sender is in the observer, so the wait cannot fail.
         let _ = changed.changed().await;
     }
 }
 
-/// The status that a Deployment would have by now, unless it has it.
-fn wanted_status(deployment: &Deployment) -> Option<Value> {
+/// Returns the status of a finished rollout, or `None` if the Deployment has it.
+fn finished_status(deployment: &Deployment) -> Option<Value> {
     let replicas = sample::replicas(deployment);
     let generation = deployment.metadata.generation;
-    let is_right = |status: &DeploymentStatus| {
+    let is_current = |status: &DeploymentStatus| {
         status.observed_generation == generation && status.available_replicas.unwrap_or(0) == replicas
     };
-    if deployment.status.as_ref().is_some_and(is_right) {
+    if deployment.status.as_ref().is_some_and(is_current) {
         return None;
     }
     Some(json!({
@@ -59,11 +59,11 @@ mod tests {
             "spec": {"replicas": 3, "selector": {}, "template": {}},
         }))
         .unwrap();
-        let status = wanted_status(&deployment).unwrap();
+        let status = finished_status(&deployment).unwrap();
         assert_eq!((&status["availableReplicas"], &status["observedGeneration"]), (&json!(3), &json!(2)));
         deployment.status = Some(serde_json::from_value(status).unwrap());
-        assert_eq!(wanted_status(&deployment), None);
+        assert_eq!(finished_status(&deployment), None);
         deployment.metadata.generation = Some(3);
-        assert!(wanted_status(&deployment).is_some());
+        assert!(finished_status(&deployment).is_some());
     }
 }

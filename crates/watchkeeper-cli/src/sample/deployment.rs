@@ -1,4 +1,4 @@
-//! The Deployment of a Foo.
+//! The desired Deployment of a Foo.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use watchkeeper::{
 
 use super::Foo;
 
-/// The Deployment that a Foo wants. It is the Foo's: when the Foo goes, it is collected.
+/// Returns the desired Deployment of a Foo. The Foo owns it, so it is garbage collected with the Foo.
 pub fn wanted(foo: &Foo) -> Deployment {
     let labels =
         BTreeMap::from([("app".to_owned(), "nginx".to_owned()), ("controller".to_owned(), foo.name_any())]);
@@ -46,12 +46,12 @@ pub fn wanted(foo: &Foo) -> Deployment {
     }
 }
 
-/// Replicas that can be used.
+/// Returns the number of available replicas.
 pub fn available(deployment: &Deployment) -> i32 {
     deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }
 
-/// Replicas that are asked for.
+/// Returns the number of desired replicas.
 pub fn replicas(deployment: &Deployment) -> i32 {
     deployment.spec.replicas.unwrap_or(1)
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deployment_is_controlled_by_the_foo_that_wants_it_and_by_no_namesake() {
+    fn the_deployment_is_owned_by_its_foo_and_not_by_a_foo_of_the_same_name() {
         let deployment = wanted(&foo("1"));
         assert_eq!((deployment.name_any().as_str(), replicas(&deployment)), ("red-web", 3));
         assert!(owner::is_controlled_by(&deployment, &foo("1")));

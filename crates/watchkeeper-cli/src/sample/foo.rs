@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use watchkeeper::{CustomResource, k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition};
 
-/// Wants a Deployment of this name with this many replicas.
+/// The desired Deployment of a Foo.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "samplecontroller.example.com",
@@ -22,22 +22,22 @@ use watchkeeper::{CustomResource, k8s_openapi::apimachinery::pkg::apis::meta::v1
 pub struct FooSpec {
     /// The name of the Deployment.
     pub deployment_name: String,
-    /// How many replicas it has.
+    /// The number of replicas of the Deployment.
     #[schemars(range(min = 0, max = 100))]
     pub replicas: i32,
 }
 
-/// How far it has come.
+/// The observed state of a Foo.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FooStatus {
-    /// Replicas that can be used.
+    /// The number of available replicas.
     #[serde(default)]
     pub available_replicas: i32,
-    /// The generation of the Foo that this is about.
+    /// The generation of the Foo that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`: the Deployment is the Foo's and has the replicas it wants.
+    /// The conditions. `Ready` is true if the Foo owns the Deployment and all replicas are available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

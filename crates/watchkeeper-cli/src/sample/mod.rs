@@ -1,6 +1,6 @@
-//! The sample controller: a Foo wants a Deployment, and tells how far that has come.
+//! The sample controller: creates a Deployment for each Foo, and reports its availability in the status of the Foo.
 //!
-//! The same controller runs in `watchkeeper demo` and in the lab `sample_controller`.
+//! `watchkeeper demo` and the lab `sample_controller` run this controller.
 
 mod deployment;
 mod foo;
@@ -28,7 +28,7 @@ pub use self::{
 /// The name of the controller, in events, metrics and logs.
 pub const NAME: &str = "sample-controller";
 
-/// The controller, without its reconciler: what it watches, what it does to the API, and where its events go.
+/// Returns the controller without its reconciler: the watched types, the declared access, and the recorder of events.
 pub fn controller(factory: &SharedInformerFactory, recorder: Recorder) -> Controller<Foo> {
     Controller::<Foo>::on(factory)
         .named(NAME)
@@ -40,7 +40,7 @@ pub fn controller(factory: &SharedInformerFactory, recorder: Recorder) -> Contro
         .uses_status::<Foo>(&[Verb::Patch])
 }
 
-/// The definition of Foo.
+/// Returns the custom resource definition of Foo.
 pub fn definition() -> CustomResourceDefinition {
     Foo::crd()
 }
@@ -48,16 +48,18 @@ pub fn definition() -> CustomResourceDefinition {
 /// Waits until the server serves Foos, for at most `within`.
 ///
 /// # Errors
-/// If the definition is not established in time, or if the server rejects the request for it.
+/// Returns an error if the definition is not established in time, or if the server rejects a request.
 pub async fn await_served(client: &Client, within: Duration) -> Result<(), Error> {
     let definitions = client.resource::<CustomResourceDefinition>();
     definitions.await_condition(Foo::crd_name(), wait::condition_true("Established"), within).await.map(drop)
 }
 
-/// Installs the definition of Foo, unless it is there. Returns whether it did; [`await_served`] waits until it can be used.
+/// Installs the definition of Foo if it does not exist. Returns whether it was created.
+///
+/// [`await_served`] waits until Foos can be created.
 ///
 /// # Errors
-/// If the server refuses.
+/// Returns an error if the server rejects the request.
 pub async fn install(client: &Client) -> Result<bool, Error> {
     let definitions = client.resource::<CustomResourceDefinition>();
     match definitions.create(&PostParams::default(), &definition()).await {

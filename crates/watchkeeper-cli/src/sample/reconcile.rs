@@ -1,4 +1,4 @@
-//! What the sample controller does for one Foo.
+//! The reconciler of the sample controller.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use watchkeeper::{
 
 use super::{Foo, available, replicas, wanted};
 
-/// The condition that says whether a Foo has what it wants.
+/// The type of the condition that reports whether all replicas of a Foo are available.
 pub const READY: &str = "Ready";
 
-/// The Deployment a Foo wants is somebody else's.
+/// The error for a Deployment that exists and has another owner.
 #[derive(Debug, thiserror::Error)]
-#[error("Deployment {name} exists and is not this Foo's; delete it, or name another")]
+#[error("Deployment {name} exists and is not owned by this Foo; delete it or change spec.deploymentName")]
 #[non_exhaustive]
 pub struct ResourceExists {
-    /// The Deployment.
+    /// The name of the Deployment.
     pub name: String,
 }
 
-/// Brings the Deployment of a Foo to where the Foo wants it, and tells the Foo how far it has come.
+/// Creates or scales the Deployment of a Foo, and updates the status of the Foo.
 ///
 /// # Errors
-/// If the Deployment of that name is somebody else's, or the server refuses.
+/// Returns [`ResourceExists`] if the Deployment has another owner, or the error of a rejected request.
 pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action, ReconcileError> {
-    // Gone: what it owned is collected by the cluster, so there is nothing left to do.
+    // The Foo was deleted. The cluster garbage collects its Deployment.
     let Some(foo) = request.object else { return Ok(Action::done()) };
     let namespace = foo.namespace().unwrap_or_default();
     let name = &foo.spec.deployment_name;
     let client = context.client();
     let deployments = client.resource::<Deployment>().namespace(&namespace);
-    let tell = |kind, reason: &str, note: String| {
+    let record = |kind, reason: &str, note: String| {
         if let Some(recorder) = context.get::<Recorder>() {
             recorder.event(&*foo, kind, reason, "Reconcile", note);
         }
@@ -54,7 +54,7 @@ pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action
         None => Arc::new(deployments.create(&PostParams::default(), &wanted(&foo)).await?),
         Some(deployment) if !owner::is_controlled_by(&*deployment, &*foo) => {
             let error = ResourceExists { name: name.clone() };
-            tell(EventType::Warning, "ErrResourceExists", error.to_string());
+            record(EventType::Warning, "ErrResourceExists", error.to_string());
             let not_ready = NewCondition::new(READY, false, "ErrResourceExists").message(error.to_string());
             write_status(&client, &foo, 0, not_ready).await?;
             return Err(error.into());
@@ -72,13 +72,14 @@ pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action
     let ready = NewCondition::new(READY, is_ready, reason)
         .message(format!("{available} of {} replicas are available", foo.spec.replicas));
     if write_status(&client, &foo, available, ready).await? && is_ready {
-        tell(EventType::Normal, "Synced", "Foo synced successfully".to_owned());
+        record(EventType::Normal, "Synced", "Foo synced successfully".to_owned());
     }
     Ok(Action::done())
 }
 
-/// Tells a Foo how far it has come, if it does not say so already: a write that changes nothing would wake this very
-/// reconciler again.
+/// Updates the status of a Foo if it changes. Returns whether it was written.
+///
+/// The condition keeps its transition time, so that an unchanged status causes no write and no further reconcile.
 async fn write_status(
     client: &Client,
     foo: &Foo,

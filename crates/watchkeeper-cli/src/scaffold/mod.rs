@@ -1,4 +1,4 @@
-//! `watchkeeper new`: an operator from a template, that builds and whose tests pass at once.
+//! `watchkeeper new`: creates an operator from a template.
 
 mod name;
 mod templates;
@@ -21,16 +21,16 @@ use crate::exit::Failure;
 pub struct NewArguments {
     /// The name of the operator and of its folder: lower-case letters, digits and dashes.
     name: CrateName,
-    /// The kind of its custom resource, instead of the name in upper camel case.
+    /// The kind of the custom resource. Defaults to the name in upper camel case.
     #[arg(long, value_parser = name::kind)]
     kind: Option<String>,
-    /// The API group of its custom resource.
+    /// The API group of the custom resource.
     #[arg(long, default_value = "example.com", value_parser = name::group)]
     group: String,
-    /// The folder that the folder is made in.
+    /// The folder in which the new folder is created.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     directory: PathBuf,
-    /// The source tree of Watchkeeper to depend on, instead of the one this program was built from.
+    /// The source tree of Watchkeeper to depend on. Defaults to the tree that this program was built from.
     #[arg(long, value_name = "FOLDER")]
     watchkeeper: Option<PathBuf>,
 }
@@ -46,14 +46,13 @@ pub fn new(arguments: &NewArguments) -> Result<(), Failure> {
     let values =
         templates::Values { name: &arguments.name, kind: &kind, group: &arguments.group, source: &source };
 
-    // Made first and in one step, so that two of these, or a folder of somebody's, cannot be mixed up.
+    // Created first and atomically, so that existing folders and concurrent runs cannot interfere.
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source: io::Error| match source.kind() {
-            io::ErrorKind::AlreadyExists => Failure::Other(format!(
-                "{} exists; nothing is overwritten, choose another name",
-                path.display()
-            )),
+            io::ErrorKind::AlreadyExists => {
+                Failure::Other(format!("{} exists; choose another name", path.display()))
+            }
             _ => Failure::File { path, source },
         }
     };
@@ -65,15 +64,20 @@ pub fn new(arguments: &NewArguments) -> Result<(), Failure> {
         }
         fs::write(&path, text).map_err(failed(&path))?;
     }
-    // The very versions that the tree is tested with.
+    // The dependency versions that the source tree is tested with.
     if let Some(lock) = source.lock_file() {
         fs::copy(&lock, folder.join("Cargo.lock")).map_err(failed(&lock))?;
     }
     let mut out = anstream::stdout();
-    writeln!(out, "made {}, an operator for {kind}s in the group {}", folder.display(), arguments.group)?;
+    writeln!(
+        out,
+        "created {}, an operator for the kind {kind} of the group {}",
+        folder.display(),
+        arguments.group
+    )?;
     writeln!(out, "next:")?;
     writeln!(out, "  cd {}", folder.display())?;
-    writeln!(out, "  cargo test        # the operator on an API server in the same process")?;
-    writeln!(out, "  cargo run -- crd  # what to install; README.md has the rest")?;
+    writeln!(out, "  cargo test        # runs the operator on an API server in the same process")?;
+    writeln!(out, "  cargo run -- crd  # prints the definition to install; see README.md")?;
     Ok(())
 }

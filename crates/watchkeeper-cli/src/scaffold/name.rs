@@ -1,8 +1,8 @@
-//! Names that can be names: of a crate, a kind, a group.
+//! Validation of the names of crates, kinds and groups.
 
 use std::{fmt, str::FromStr};
 
-/// Words that a crate cannot be called, because Rust or Cargo mean something else by them.
+/// Names with a special meaning in Rust or Cargo, which a crate cannot have.
 const RESERVED: [&str; 58] = [
     "abstract",
     "alloc",
@@ -73,12 +73,12 @@ impl CrateName {
         &self.0
     }
 
-    /// The same as an identifier.
+    /// Returns the name as a Rust identifier.
     pub(super) fn identifier(&self) -> String {
         self.0.replace('-', "_")
     }
 
-    /// The kind that is called like it: `coffee-shop` is of `CoffeeShop`s.
+    /// Returns the name in upper camel case: `CoffeeShop` for `coffee-shop`.
     pub(super) fn kind(&self) -> String {
         let capitalised = |word: &str| {
             let mut chars = word.chars();
@@ -109,7 +109,7 @@ impl FromStr for CrateName {
             );
         }
         if RESERVED.contains(&text) {
-            return Err(format!("{text:?} means something else to Rust or Cargo; choose another name"));
+            return Err(format!("{text:?} is reserved in Rust or Cargo; choose another name"));
         }
         Ok(Self(text.to_owned()))
     }
@@ -121,44 +121,67 @@ impl fmt::Display for CrateName {
     }
 }
 
-/// A kind: upper camel case. Kinds that the template uses itself are taken.
+/// Parses a kind: upper camel case, and not a name that the template imports.
 pub(super) fn kind(text: &str) -> Result<String, String> {
     let is_kind = text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric())
         && text.len() <= 60;
     if !is_kind {
-        return Err("a kind is letters and digits, and begins with a capital".to_owned());
+        return Err("a kind consists of letters and digits, and begins with a capital letter".to_owned());
     }
     if TAKEN.contains(&text) {
-        return Err(format!("{text:?} is a name that the template uses; choose another kind"));
+        return Err(format!("{text:?} is a name that the template imports; choose another kind"));
     }
     Ok(text.to_owned())
 }
 
-const TAKEN: [&str; 20] = [
+/// The names that the template imports.
+const TAKEN: &[&str] = &[
     "Action",
-    "Arguments",
+    "ApiServer",
     "Arc",
+    "Arguments",
+    "BTreeMap",
+    "CancellationToken",
     "Cause",
     "Client",
+    "ClientConfig",
     "Command",
     "ConfigMap",
     "Context",
     "Controller",
     "CustomResource",
+    "CustomResourceDefinition",
+    "CustomResourceExt",
+    "Deserialize",
+    "Duration",
+    "EnvFilter",
+    "Error",
     "Event",
+    "EventType",
+    "ExitCode",
+    "Fault",
+    "JsonSchema",
     "Manager",
+    "ManagerArgs",
     "ManagerError",
+    "ObjectMeta",
     "Option",
+    "Parser",
     "Patch",
+    "Recorder",
     "Request",
+    "Requests",
     "Resource",
     "Result",
     "Scope",
     "Self",
+    "Serialize",
+    "Subcommand",
+    "Verb",
 ];
 
-/// An API group: a domain with a dot in it.
+/// Parses an API group: a domain name with at least one dot.
 pub(super) fn group(text: &str) -> Result<String, String> {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -172,7 +195,8 @@ pub(super) fn group(text: &str) -> Result<String, String> {
     }
     if text.ends_with(".k8s.io") || text.ends_with(".kubernetes.io") {
         return Err(
-            "groups of k8s.io and kubernetes.io are Kubernetes' own; use a domain of yours".to_owned()
+            "the groups of k8s.io and kubernetes.io are reserved for Kubernetes; use a domain of your own"
+                .to_owned(),
         );
     }
     Ok(text.to_owned())
@@ -183,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_cargo_rust_or_a_file_system_would_trip_over_are_refused() {
+    fn names_that_are_invalid_for_cargo_rust_or_file_systems_are_rejected() {
         for bad in [
             "", "Shop", "1shop", "-shop", "shop-", "a--b", "../shop", "shop/x", "shop x", "shöp", "fn",
             "test", "std",
@@ -196,19 +220,19 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_made_of_the_name() {
+    fn the_default_kind_is_the_name_in_upper_camel_case() {
         for (name, wanted) in [("shop", "Shop"), ("coffee-shop", "CoffeeShop"), ("x2", "X2")] {
             let name: CrateName = name.parse().unwrap();
             assert_eq!(name.kind(), wanted);
             assert_eq!(kind(&name.kind()), Ok(wanted.to_owned()));
         }
-        for bad in ["shop", "", "Sh op", "Shop-x", "Request", "1"] {
+        for bad in ["shop", "", "Sh op", "Shop-x", "Request", "Verb", "1"] {
             assert!(kind(bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn groups_are_domains_of_ones_own() {
+    fn groups_are_domains_outside_kubernetes() {
         assert!(group("shop.example.com").is_ok());
         for bad in ["", "shop", "a..b", "Shop.example.com", "-a.b", "apps.k8s.io", "x.kubernetes.io", "a b.c"]
         {

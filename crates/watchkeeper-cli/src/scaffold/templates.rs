@@ -2,7 +2,7 @@
 
 use super::{name::CrateName, tree::SourceTree};
 
-/// What is filled in.
+/// The values of the placeholders.
 #[derive(Debug)]
 pub(super) struct Values<'a> {
     pub(super) name: &'a CrateName,
@@ -23,7 +23,7 @@ const FILES: [(&str, &str); 9] = [
     ("tests/operator.rs", include_str!("template/operator.rs.txt")),
 ];
 
-/// The files, by their paths in the crate.
+/// Returns the path and the text of each file.
 pub(super) fn files(values: &Values<'_>) -> Vec<(&'static str, String)> {
     let watchkeeper = values.source.dependency(&["clap", "latest"]);
     let watchkeeper_dev = values.source.dependency(&["apiserver"]);

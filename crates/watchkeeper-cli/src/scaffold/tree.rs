@@ -61,7 +61,7 @@ impl SourceTree {
         })
     }
 
-    /// Returns the dependency as a manifest has it.
+    /// Returns the line of the dependency in a manifest.
     pub(super) fn dependency(&self, features: &[&str]) -> String {
         let features: Vec<String> = features.iter().map(|feature| format!("{feature:?}")).collect();
         let path = self.0.join("crates").join("watchkeeper");
@@ -79,7 +79,7 @@ fn is_tree(folder: &Path) -> bool {
     folder.join("crates/watchkeeper/Cargo.toml").is_file() && folder.join("Cargo.toml").is_file()
 }
 
-/// A string as TOML has it.
+/// Returns a text as a TOML string.
 fn toml_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_no_tree_is_refused() {
+    fn a_folder_that_is_no_tree_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let own = Origin::of_this_program();
         let failure = SourceTree::find(Some(folder.path()), &own).unwrap_err();

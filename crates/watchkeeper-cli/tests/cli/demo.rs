@@ -14,11 +14,11 @@ use watchkeeper_cli::{sample::Foo, seen::Changes};
 use crate::support::{Listening, PATIENCE, Running};
 
 #[tokio::test]
-async fn kept_it_goes_on_working_for_whoever_has_the_kubeconfig() {
+async fn with_keep_the_controller_continues_for_clients_with_the_kubeconfig() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     let mut demo = Running::start(&["demo", "--keep", "--kubeconfig-out", kubeconfig.to_str().unwrap()]);
-    demo.line_with("Still there, at http://127.0.0.1:").await;
+    demo.line_with("Running at http://127.0.0.1:").await;
 
     // Another client deletes a Foo, and its Deployment is deleted.
     let client = Loader::new().file(&kubeconfig).load().unwrap().into_client().unwrap();
@@ -30,15 +30,15 @@ async fn kept_it_goes_on_working_for_whoever_has_the_kubeconfig() {
 }
 
 #[tokio::test]
-async fn on_a_cluster_the_whole_story_is_told_and_nothing_of_it_is_left() {
+async fn on_a_cluster_all_steps_run_and_every_object_is_removed() {
     let cluster = Listening::start().await;
     let ended = tokio::select! {
         ended = cluster.run(&["demo"]) => ended,
-        () = start_replicas(&cluster) => unreachable!("it goes on for as long as it is let"),
+        () = start_replicas(&cluster) => unreachable!("the simulation does not end"),
     };
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.contains(&format!("API server at {}/", cluster.url)), "{}", ended.out);
-    assert!(ended.out.contains("collected Deployment red-web"), "{}", ended.out);
+    assert!(ended.out.contains("Deployment red-web garbage collected"), "{}", ended.out);
 
     let factory = SharedInformerFactory::new(cluster.client.clone());
     let (namespaces, definitions) =
@@ -52,7 +52,7 @@ async fn on_a_cluster_the_whole_story_is_told_and_nothing_of_it_is_left() {
         let is_demo = |key: &ObjectKey| key.name().starts_with("watchkeeper-demo-");
         (definitions.reader().is_empty() && !namespaces.reader().keys().iter().any(is_demo)).then_some(())
     };
-    changes.until(PATIENCE, is_clean).await.expect("the namespace and the definition go");
+    changes.until(PATIENCE, is_clean).await.expect("the namespace and the definition are deleted");
     factory.shutdown().await;
 }
 
@@ -84,10 +84,10 @@ async fn a_cluster_without_workload_controllers_is_left_as_it_was_found() {
     let cluster = Listening::start().await;
     let kubeconfig = cluster.kubeconfig();
     let mut demo = Running::start(&["demo", "--kubeconfig", &kubeconfig]);
-    let line = demo.line_with("make namespace").await;
+    let line = demo.line_with("create Namespace").await;
     let namespace = line.split_whitespace().last().unwrap().to_owned();
     assert!(namespace.starts_with("watchkeeper-demo-"), "{line}");
-    demo.line_with("Deployment red-web of Foo red").await;
+    demo.line_with("Deployment red-web has spec.replicas 1").await;
     assert_eq!(demo.interrupt().await, Some(130));
 
     let left = cluster.client.resource::<Namespace>().get_opt(&namespace).await.unwrap();

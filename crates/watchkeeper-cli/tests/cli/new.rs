@@ -20,7 +20,7 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     let directory = folder.path().to_str().unwrap();
     let ended = run(&["new", "coffee-shop", "--group", "shop.example.com", "--directory", directory]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("an operator for CoffeeShops in the group shop.example.com"), "{ended:?}");
+    assert!(ended.out.contains("an operator for the kind CoffeeShop of the group shop.example.com"), "{ended:?}");
 
     let crate_folder = folder.path().join("coffee-shop");
     let mut cargo = Command::new(env!("CARGO"));
@@ -32,7 +32,7 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     let output = tokio::time::timeout(COMPILING, cargo.output()).await.unwrap().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
-    assert!(out.contains("test a_config_map_follows_the_greeting_and_goes_with_its_owner ... ok"), "{out}");
+    assert!(out.contains("test the_config_map_follows_the_greeting_and_is_deleted_with_its_owner ... ok"), "{out}");
     assert!(!err.contains("warning"), "{err}");
 
     // The program of the operator was built with its tests.
@@ -114,14 +114,14 @@ async fn a_program_outside_the_source_tree_makes_operators_that_depend_on_the_tr
 }
 
 #[tokio::test]
-async fn nothing_is_overwritten_and_bad_names_are_refused() {
+async fn existing_folders_and_bad_names_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().to_str().unwrap();
     std::fs::create_dir(folder.path().join("shop")).unwrap();
     std::fs::write(folder.path().join("shop/precious"), "mine").unwrap();
     let ended = run(&["new", "shop", "--directory", directory]).await;
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("shop exists; nothing is overwritten"), "{ended:?}");
+    assert!(ended.err.contains("shop exists; choose another name"), "{ended:?}");
     assert_eq!(std::fs::read_dir(folder.path().join("shop")).unwrap().count(), 1);
     for bad in ["Shop", "../shop", "fn", ""] {
         assert_eq!(run(&["new", bad, "--directory", directory]).await.code, Some(2), "{bad:?}");

@@ -1,6 +1,7 @@
 //! Request and response bodies with deadlines.
 
 use std::{
+    io,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -150,7 +151,7 @@ impl TrackedBody {
     }
 
     /// Passes bytes on, and counts them on HTTP/1.1. HTTP/2 limits each stream itself.
-    fn pass(&self, data: Bytes) -> Poll<Option<Result<Frame<Bytes>, UnreadResponse>>> {
+    fn pass(&self, data: Bytes) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if !self.request.is_http2 {
             self.request.activity.output.passed(data.len());
         }
@@ -166,23 +167,22 @@ impl Drop for TrackedBody {
 
 impl Body for TrackedBody {
     type Data = Bytes;
-    type Error = UnreadResponse;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, UnreadResponse>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if !self.request.is_http2 {
             ready!(self.request.activity.output.poll_below_limit(context));
         }
         let mut slot = self.slot.0.lock();
-        let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(UnreadResponse))) };
+        let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(io::Error::other(UnreadResponse)))) };
         if parts.rest.is_empty() {
             let Some(frame) = ready!(Pin::new(&mut parts.body).poll_frame(context)) else {
                 return Poll::Ready(None);
             };
-            let Ok(frame) = frame;
-            match frame.into_data() {
+            match frame?.into_data() {
                 Ok(data) if data.len() > PIECE_BYTES => parts.rest = data,
                 Ok(data) => return self.pass(data),
                 Err(frame) => return Poll::Ready(Some(Ok(frame))),

@@ -11,7 +11,7 @@ mod output;
 #[cfg(test)]
 mod tests;
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use http::{Request, Response};
 use hyper::{body::Incoming, rt::Executor, service::service_fn};
@@ -88,8 +88,8 @@ where
         let guard = activity.begin(request.version());
         async move {
             let request = request.map(|body| TimedRequestBody::new(body, &limits, &activity));
-            let response = api.respond(request).await;
-            Ok::<_, Infallible>(finish(&activity, response, guard))
+            let response = api.respond(request).await?;
+            Ok::<_, io::Error>(finish(&activity, response, guard))
         }
     });
     let streams = Streams::default();

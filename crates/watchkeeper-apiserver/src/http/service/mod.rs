@@ -6,7 +6,7 @@ mod identity;
 mod non_resource;
 mod verbs;
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{io, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use http::{HeaderMap, Request, Response, request::Parts};
@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     auth::{attributes::Attributes, stored::Authorization, tokens::Tokens},
+    faults::Faults,
     rest::{self, Rest, options::Parameters},
     status::ApiError,
 };
@@ -56,6 +57,8 @@ pub(crate) struct Api {
     hosts: AllowedHosts,
     /// The queue of requests that take much CPU time.
     heavy: HeavyQueue,
+    /// The faults that tests inject.
+    pub(crate) faults: Faults,
 }
 
 /// The origin of a request.
@@ -98,7 +101,8 @@ impl Api {
         let (documents, metrics) = (Documents::default(), Metrics::default());
         let Protection { hosts, is_deterministic } = guards;
         let heavy = HeavyQueue::new(is_deterministic);
-        Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy }
+        let faults = Faults::with_clock(Arc::clone(&rest.clock));
+        Self { rest, tokens, authorization, has_control, documents, metrics, hosts, heavy, faults }
     }
 
     /// Adds an address that the server listens on.
@@ -107,19 +111,27 @@ impl Api {
     }
 
     /// Responds to a request from a socket.
+    ///
+    /// # Errors
+    /// Only if a fault loses the request or its response.
     pub(crate) async fn respond<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
-    ) -> Response<ResponseBody> {
-        self.respond_to(request, RequestOrigin::Network).await
+    ) -> Result<Response<ResponseBody>, io::Error> {
+        let send = |request| async { Ok(self.respond_to(request, RequestOrigin::Network).await) };
+        self.faults.apply(request, send).await
     }
 
     /// Responds to a request of this process.
+    ///
+    /// # Errors
+    /// Only if a fault loses the request or its response.
     pub(crate) async fn respond_in_process<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
-    ) -> Response<ResponseBody> {
-        self.respond_to(request, RequestOrigin::Process).await
+    ) -> Result<Response<ResponseBody>, io::Error> {
+        let send = |request| async { Ok(self.respond_to(request, RequestOrigin::Process).await) };
+        self.faults.apply(request, send).await
     }
 
     /// Responds to a request. A panic is reported as an internal error, and the connection remains open.

@@ -1,4 +1,4 @@
-//! What the demonstration sees: informers of its own, beside the controller's.
+//! The informers of the demonstration itself, which are independent of the controller's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,59 +8,61 @@ use watchkeeper::{
     prelude::*,
 };
 
-use super::stage::Stage;
+use super::environment::Environment;
 use crate::{exit::Failure, sample::Foo, seen::Changes};
 
-/// Informers of everything the story is about.
+/// The informers that confirm each step of the scenario.
 #[derive(Debug)]
-pub(super) struct Eyes {
+pub(super) struct Observer {
     factory: SharedInformerFactory,
     pub(super) foos: SharedIndexInformer<Foo>,
     pub(super) deployments: SharedIndexInformer<Deployment>,
     pub(super) events: SharedIndexInformer<ClusterEvent>,
     changes: Changes,
-    patience: Duration,
+    timeout: Duration,
     namespace: String,
 }
 
-impl Eyes {
-    /// Opens them.
-    pub(super) async fn open(stage: &Stage) -> Result<Self, Failure> {
-        let factory = stage.factory(stage.client());
+impl Observer {
+    /// Starts the informers and waits until their caches are synced.
+    pub(super) async fn start(environment: &Environment) -> Result<Self, Failure> {
+        let factory = environment.factory(environment.client());
         let (foos, deployments, events) = (factory.informer(), factory.informer(), factory.informer());
         let changes = Changes::default();
         let counted = [changes.count(&foos), changes.count(&deployments), changes.count(&events)];
         counted.into_iter().collect::<Result<(), _>>().map_err(|error| Failure::Other(error.to_string()))?;
         factory.start();
-        let synced = factory.wait_for_sync_within(stage.patience()).await;
+        let synced = factory.wait_for_sync_within(environment.timeout()).await;
         synced.map_err(|error| Failure::Other(error.to_string()))?;
-        let (patience, namespace) = (stage.patience(), stage.namespace().to_owned());
-        Ok(Self { factory, foos, deployments, events, changes, patience, namespace })
+        let (timeout, namespace) = (environment.timeout(), environment.namespace().to_owned());
+        Ok(Self { factory, foos, deployments, events, changes, timeout, namespace })
     }
 
-    /// Waits until there is something to be seen.
+    /// Waits until `find` returns a value. `awaited` describes it in the error.
     pub(super) async fn until<T>(
         &self,
         awaited: &str,
-        look: impl Fn(&Self) -> Option<T>,
+        find: impl Fn(&Self) -> Option<T>,
     ) -> Result<T, Failure> {
-        let seen = self.changes.until(self.patience, || look(self)).await;
-        seen.ok_or_else(|| Failure::NotSeen {
+        let found = self.changes.until(self.timeout, || find(self)).await;
+        found.ok_or_else(|| Failure::NotSeen {
             awaited: awaited.to_owned(),
-            seconds: self.patience.as_secs(),
+            seconds: self.timeout.as_secs(),
             seen: None,
         })
     }
 
+    /// Returns a Foo of the scenario's namespace.
     pub(super) fn foo(&self, name: &str) -> Option<Arc<Foo>> {
         self.foos.reader().get_in(Some(&self.namespace), name)
     }
 
+    /// Returns a Deployment of the scenario's namespace.
     pub(super) fn deployment(&self, name: &str) -> Option<Arc<Deployment>> {
         self.deployments.reader().get_in(Some(&self.namespace), name)
     }
 
-    /// The warning about a Foo, if there is one: its reason and its note.
+    /// Returns the reason and the note of a warning event about a Foo.
     pub(super) fn warning(&self, foo: &str) -> Option<(String, String)> {
         let is_about = |event: &ClusterEvent| {
             let regarding = event.regarding.as_ref().and_then(|object| object.name.as_deref());
@@ -70,12 +72,13 @@ impl Eyes {
         Some((event.reason.clone().unwrap_or_default(), event.note.clone().unwrap_or_default()))
     }
 
-    /// Looks again whenever something has changed.
+    /// Returns a receiver that is notified of each change.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    pub(super) async fn close(&self) {
+    /// Stops the informers.
+    pub(super) async fn shutdown(&self) {
         self.factory.shutdown().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The story: what is done, and what is seen to come of it.
+//! The steps of the demonstration, and the observations that confirm them.
 
 use std::{
     collections::BTreeMap,
@@ -11,6 +11,7 @@ use std::{
 
 use serde_json::json;
 use watchkeeper::{
+    apiserver::faults::{Fault, Faults, Requests},
     controller::{
         Action, Context, ReconcileError, Reconciler, Request,
         objects::{conditions, owner},
@@ -21,13 +22,13 @@ use watchkeeper::{
 };
 
 use super::{
-    breaker::Breaker,
-    eyes::Eyes,
+    environment::Environment,
     narrator::{
-        Narrator, Voice,
-        Voice::{Cluster, Controller, Fault, You},
+        Actor,
+        Actor::{Cluster, Controller, You},
+        Narrator,
     },
-    stage::Stage,
+    observer::Observer,
     workloads,
 };
 use crate::{
@@ -36,7 +37,7 @@ use crate::{
     stop,
 };
 
-/// The reconciler, counted.
+/// The reconciler of the sample with counters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     counts: Arc<Counts>,
@@ -49,6 +50,7 @@ struct Counts {
 }
 
 impl Counted {
+    /// Returns a reconciler that counts its calls and errors.
     pub(super) fn reconciler(&self) -> impl Reconciler<Foo> + use<> {
         let counts = Arc::clone(&self.counts);
         move |request: Request<Foo>, context: Context| {
@@ -63,56 +65,58 @@ impl Counted {
     }
 }
 
-/// The story as far as it has come.
-pub(super) struct Story<'a> {
-    stage: &'a Stage,
-    breaker: &'a Breaker,
-    /// The controller's informers, the very ones it works with.
+/// The scenario: a client that changes objects, and the observation of the results.
+pub(super) struct Scenario<'a> {
+    environment: &'a Environment,
+    /// The faults of the controller's client.
+    faults: &'a Faults,
+    /// The informers of the controller.
     cache: SharedIndexInformer<Foo>,
     deployment_cache: SharedIndexInformer<Deployment>,
     counted: &'a Counted,
     narrator: &'a Narrator,
-    eyes: Eyes,
+    observer: Observer,
     foos: ResourceClient<Foo>,
     deployments: ResourceClient<Deployment>,
 }
 
-impl<'a> Story<'a> {
-    pub(super) async fn begin(
-        stage: &'a Stage,
-        breaker: &'a Breaker,
+impl<'a> Scenario<'a> {
+    /// Starts the observer of the scenario.
+    pub(super) async fn start(
+        environment: &'a Environment,
+        faults: &'a Faults,
         factory: &SharedInformerFactory,
         counted: &'a Counted,
         narrator: &'a Narrator,
     ) -> Result<Self, Failure> {
-        let client = stage.client();
+        let client = environment.client();
         Ok(Self {
-            stage,
-            breaker,
+            environment,
+            faults,
             cache: factory.informer(),
             deployment_cache: factory.informer(),
             counted,
             narrator,
-            eyes: Eyes::open(stage).await?,
-            foos: client.resource().namespace(stage.namespace()),
-            deployments: client.resource().namespace(stage.namespace()),
+            observer: Observer::start(environment).await?,
+            foos: client.resource().namespace(environment.namespace()),
+            deployments: client.resource().namespace(environment.namespace()),
         })
     }
 
     /// Runs the demonstration. On the embedded server, also simulates the Deployment controller.
-    pub(super) async fn tell(&mut self) -> Result<(), Failure> {
-        let telling = self.acts();
-        if !self.stage.is_embedded() {
-            return telling.await;
+    pub(super) async fn run(&self) -> Result<(), Failure> {
+        let steps = self.steps();
+        if !self.environment.is_embedded() {
+            return steps.await;
         }
         tokio::select! {
-            told = telling => told,
-            error = workloads::play(&self.eyes, &self.deployments) => Err(self.stage.explain(&error)),
+            done = steps => done,
+            error = workloads::simulate(&self.observer, &self.deployments) => Err(self.environment.explain(&error)),
         }
     }
 
-    async fn acts(&self) -> Result<(), Failure> {
-        self.start().await?;
+    async fn steps(&self) -> Result<(), Failure> {
+        self.await_sync().await?;
         self.create().await?;
         self.scale().await?;
         self.conflict().await?;
@@ -121,21 +125,21 @@ impl<'a> Story<'a> {
         self.summary()
     }
 
-    async fn start(&self) -> Result<(), Failure> {
-        let patience = Some(self.stage.patience());
+    async fn await_sync(&self) -> Result<(), Failure> {
+        let timeout = Some(self.environment.timeout());
         for waited in
-            [self.cache.wait_for_sync(patience).await, self.deployment_cache.wait_for_sync(patience).await]
+            [self.cache.wait_for_sync(timeout).await, self.deployment_cache.wait_for_sync(timeout).await]
         {
             waited.map_err(|error| Failure::Other(error.to_string()))?;
         }
         let (foos, deployments) = (self.cache.reader().len(), self.deployment_cache.reader().len());
-        self.say(Controller, &format!("caches synced: {foos} foos, {deployments} deployments"))
+        self.say(Controller, &format!("caches synced: {foos} Foos, {deployments} Deployments"))
     }
 
     async fn create(&self) -> Result<(), Failure> {
         Narrator::part("Create Foos")?;
         for (name, replicas) in [("red", 1), ("green", 2), ("blue", 3)] {
-            self.say(You, &format!("create Foo {name}, which wants {}", count(replicas, "replica")))?;
+            self.say(You, &format!("create Foo {name} with {}", count(replicas, "replica")))?;
             self.create_foo(name, &format!("{name}-web"), replicas).await?;
             self.deployment_of(name, replicas).await?;
             self.available(name, replicas).await?;
@@ -151,58 +155,62 @@ impl<'a> Story<'a> {
     }
 
     async fn conflict(&self) -> Result<(), Failure> {
-        Narrator::part("A Foo names a Deployment that it does not own")?;
+        Narrator::part("Conflict: a Foo refers to a Deployment that it does not own")?;
         let mut taken =
             sample::wanted(&Foo::new("nobody", FooSpec { deployment_name: "taken".to_owned(), replicas: 1 }));
         taken.metadata.namespace = None;
-        self.say(You, "create Deployment taken, and Foo purple, which wants it")?;
-        let made = self.deployments.create(&PostParams::default(), &taken).await;
-        made.map_err(|error| self.stage.explain(&error))?;
+        self.say(You, "create Deployment taken, and Foo purple that refers to it")?;
+        let created = self.deployments.create(&PostParams::default(), &taken).await;
+        created.map_err(|error| self.environment.explain(&error))?;
         self.create_foo("purple", "taken", 7).await?;
-        let warning = self.eyes.until("an event about Foo purple", |eyes| eyes.warning("purple"));
+        let warning = self.observer.until("an event about Foo purple", |observer| observer.warning("purple"));
         let (reason, note) = warning.await?;
-        self.say(Controller, &format!("{reason}: {note}"))?;
+        self.say(Controller, &format!("event {reason}: {note}"))?;
         let deleted = self.foos.delete("purple", &DeleteParams::background()).await;
-        deleted.map_err(|error| self.stage.explain(&error))?;
+        deleted.map_err(|error| self.environment.explain(&error))?;
         self.say(You, "delete Foo purple")?;
-        self.eyes.until("Foo purple to be gone", |eyes| eyes.foo("purple").is_none().then_some(())).await?;
-        let left = self.eyes.until("Deployment taken to be there", |eyes| eyes.deployment("taken")).await?;
+        self.observer
+            .until("the deletion of Foo purple", |observer| observer.foo("purple").is_none().then_some(()))
+            .await?;
+        let left =
+            self.observer.until("Deployment taken to exist", |observer| observer.deployment("taken")).await?;
         let left = count(sample::replicas(&left), "replica");
-        self.say(Cluster, &format!("Deployment taken was not touched: {left}"))
+        self.say(Cluster, &format!("Deployment taken is unchanged: {left}"))
     }
 
     async fn break_watches(&self) -> Result<(), Failure> {
-        Narrator::part("Watch connections fail and recover")?;
+        Narrator::part("Fault: the watch connections of the controller break")?;
         let before = self.counters();
-        self.breaker.cut();
-        let why = self.until_status("the controller's watches to break", |status| match status {
+        let cut = self.faults.inject(Requests::all(), Fault::cut_watches());
+        let why = self.until_status("the failure of the controller's watches", |status| match status {
             Status::Stale { why, .. } => Some(why.label()),
             _ => None,
         });
         let why = why.await?;
-        self.say(Fault, &format!("the connections of its watches are cut ({why})"))?;
+        self.say(Actor::Fault, &format!("watch connections are cut, new ones fail ({why})"))?;
         self.scale_foo("blue", 4).await?;
-        let wanted = self.eyes.until("Foo blue to want 4 replicas", |eyes| {
-            eyes.foo("blue").map(|foo| foo.spec.replicas).filter(|replicas| *replicas == 4)
+        let wanted = self.observer.until("Foo blue with 4 replicas", |observer| {
+            observer.foo("blue").map(|foo| foo.spec.replicas).filter(|replicas| *replicas == 4)
         });
         let wanted = wanted.await?;
-        let cached = self.cache.reader().get_in(Some(self.stage.namespace()), "blue");
+        let cached = self.cache.reader().get_in(Some(self.environment.namespace()), "blue");
         let cached = cached.map_or(0, |foo| foo.spec.replicas);
-        self.say(Controller, &format!("does not know: Foo blue wants {wanted}, its cache says {cached}"))?;
+        self.say(
+            Controller,
+            &format!("cache is stale: Foo blue has {cached} replicas, {wanted} on the server"),
+        )?;
 
-        self.breaker.mend();
-        self.say(Fault, "connections are let through again")?;
+        drop(cut);
+        self.say(Actor::Fault, "watch connections work again")?;
         let synced = |status: &Status| status.is_synced().then_some(());
-        self.until_status("the controller's watches to be mended", synced).await?;
+        self.until_status("the recovery of the controller's watches", synced).await?;
         let after = self.counters();
         let (resumed, relisted) = (after.0 - before.0, after.1 - before.1);
-        let lists = if relisted == 0 {
-            "no list was repeated".to_owned()
-        } else {
-            format!("{relisted} lists were repeated")
+        let recovered = match (resumed, relisted) {
+            (1.., 0) => "watches resumed where they broke, without a relist".to_owned(),
+            _ => format!("watches recovered: {resumed} resumed, {relisted} relisted"),
         };
-        let followed = if resumed > 0 { "follows again where the watches broke" } else { "follows again" };
-        self.say(Controller, &format!("{followed}; {lists}"))?;
+        self.say(Controller, &recovered)?;
         self.deployment_of("blue", 4).await?;
         self.available("blue", 4).await
     }
@@ -211,11 +219,15 @@ impl<'a> Story<'a> {
         Narrator::part("Delete a Foo")?;
         self.say(You, "delete Foo red")?;
         let deleted = self.foos.delete("red", &DeleteParams::background()).await;
-        deleted.map_err(|error| self.stage.explain(&error))?;
-        self.eyes.until("Foo red to be gone", |eyes| eyes.foo("red").is_none().then_some(())).await?;
-        let awaited = "Deployment red-web to be collected";
-        self.eyes.until(awaited, |eyes| eyes.deployment("red-web").is_none().then_some(())).await?;
-        self.say(Cluster, "collected Deployment red-web: the Foo that owned it is gone")
+        deleted.map_err(|error| self.environment.explain(&error))?;
+        self.observer
+            .until("the deletion of Foo red", |observer| observer.foo("red").is_none().then_some(()))
+            .await?;
+        let awaited = "the garbage collection of Deployment red-web";
+        self.observer
+            .until(awaited, |observer| observer.deployment("red-web").is_none().then_some(()))
+            .await?;
+        self.say(Cluster, "Deployment red-web garbage collected: its owner Foo red was deleted")
     }
 
     fn summary(&self) -> Result<(), Failure> {
@@ -223,44 +235,41 @@ impl<'a> Story<'a> {
         let (resumed, relisted) = self.counters();
         Narrator::part("Summary")?;
         let rows = [
-            ("foos", self.eyes.foos.reader().len().to_string()),
-            ("deployments", self.eyes.deployments.reader().len().to_string()),
-            (
-                "reconciles",
-                format!("{}, of which {} failed", reconciles.load(Relaxed), failures.load(Relaxed)),
-            ),
-            ("events", self.eyes.events.reader().len().to_string()),
-            ("watches", format!("{resumed} resumed, {relisted} lists repeated")),
+            ("Foos", self.observer.foos.reader().len().to_string()),
+            ("Deployments", self.observer.deployments.reader().len().to_string()),
+            ("reconciles", format!("{}, {} failed", reconciles.load(Relaxed), failures.load(Relaxed))),
+            ("events", self.observer.events.reader().len().to_string()),
+            ("watches", format!("{resumed} resumed, {relisted} relisted")),
             ("time", format!("{:.2}s", self.narrator.elapsed().as_secs_f64())),
         ];
-        for (what, how_many) in rows {
-            Narrator::note(&format!("  {what:<12} {how_many}"))?;
+        for (name, value) in rows {
+            Narrator::note(&format!("  {name:<12} {value}"))?;
         }
         Ok(())
     }
 
-    /// Stays until it is asked to stop.
-    pub(super) async fn keep(&mut self, kubeconfig: Option<&Path>) -> Result<(), Failure> {
+    /// Keeps the controller and the embedded server running until a stop request.
+    pub(super) async fn keep(&self, kubeconfig: Option<&Path>) -> Result<(), Failure> {
         let default =
             std::env::temp_dir().join(format!("watchkeeper-demo-{}.kubeconfig", std::process::id()));
         let file = kubeconfig.unwrap_or(&default);
-        let namespace = self.stage.namespace();
-        if let Some(endpoint) = self.stage.listen(file).await? {
-            Narrator::part(&format!("Still there, at {}, until Ctrl-C", endpoint.url()))?;
+        let namespace = self.environment.namespace();
+        if let Some(endpoint) = self.environment.listen(file).await? {
+            Narrator::part(&format!("Running at {} until Ctrl-C", endpoint.url()))?;
             Narrator::note(&format!("  kubectl --kubeconfig {} get foos,deployments", file.display()))?;
             Narrator::note(&format!("  kubectl --kubeconfig {} delete foo green", file.display()))?;
         } else {
-            Narrator::part("Still there, until Ctrl-C")?;
+            Narrator::part("Running until Ctrl-C")?;
             Narrator::note(&format!("  kubectl --namespace {namespace} get foos,deployments"))?;
         }
         let stopped = stop::requested();
-        if self.stage.is_embedded() {
+        if self.environment.is_embedded() {
             tokio::select! {
                 () = stopped => {}
-                error = workloads::play(&self.eyes, &self.deployments) => return Err(self.stage.explain(&error)),
+                error = workloads::simulate(&self.observer, &self.deployments) => return Err(self.environment.explain(&error)),
             }
             if kubeconfig.is_none() {
-                // It leads nowhere any more. If it is gone already, so much the better.
+                // Its server stops. The file may have been removed by the user.
                 let _ = std::fs::remove_file(file);
             }
         } else {
@@ -269,48 +278,46 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    pub(super) async fn end(&self) {
-        self.eyes.close().await;
+    /// Stops the observer.
+    pub(super) async fn shutdown(&self) {
+        self.observer.shutdown().await;
     }
 
     async fn create_foo(&self, name: &str, deployment_name: &str, replicas: i32) -> Result<(), Failure> {
         let foo = Foo::new(name, FooSpec { deployment_name: deployment_name.to_owned(), replicas });
-        let made = self.foos.create(&PostParams::default(), &foo).await;
-        made.map(drop).map_err(|error| self.stage.explain(&error))
+        let created = self.foos.create(&PostParams::default(), &foo).await;
+        created.map(drop).map_err(|error| self.environment.explain(&error))
     }
 
     async fn scale_foo(&self, name: &str, replicas: i32) -> Result<(), Failure> {
         self.say(You, &format!("scale Foo {name} to {}", count(replicas, "replica")))?;
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         let scaled = self.foos.patch(name, &PatchParams::default(), &patch).await;
-        scaled.map(drop).map_err(|error| self.stage.explain(&error))
+        scaled.map(drop).map_err(|error| self.environment.explain(&error))
     }
 
-    /// The Deployment of a Foo is as wanted, and says whose it is.
+    /// Waits until the Deployment of a Foo is owned by the Foo and has the given number of replicas.
     async fn deployment_of(&self, name: &str, replicas: i32) -> Result<(), Failure> {
         let deployment_name = format!("{name}-web");
-        let awaited = format!("Deployment {deployment_name} of {}", count(replicas, "replica"));
-        let owner = self.eyes.until(&awaited, |eyes| {
-            let (foo, deployment) = (eyes.foo(name)?, eyes.deployment(&deployment_name)?);
-            let is_right =
+        let awaited = format!("Deployment {deployment_name} with {}", count(replicas, "replica"));
+        let owner = self.observer.until(&awaited, |observer| {
+            let (foo, deployment) = (observer.foo(name)?, observer.deployment(&deployment_name)?);
+            let is_current =
                 sample::replicas(&deployment) == replicas && owner::is_controlled_by(&*deployment, &*foo);
-            is_right.then(|| foo.name_any())
+            is_current.then(|| foo.name_any())
         });
         let owner = owner.await?;
         self.say(
             Controller,
-            &format!(
-                "Deployment {deployment_name} of Foo {owner} has {} in its spec",
-                count(replicas, "replica")
-            ),
+            &format!("Deployment {deployment_name} has spec.replicas {replicas} and owner Foo {owner}"),
         )
     }
 
-    /// A Foo says that it has what it wants.
+    /// Waits until the status of a Foo reports these replicas as available.
     async fn available(&self, name: &str, replicas: i32) -> Result<(), Failure> {
-        let awaited = format!("Foo {name} to have {} available", count(replicas, "replica"));
-        let seen = self.eyes.until(&awaited, |eyes| {
-            let foo = eyes.foo(name)?;
+        let awaited = format!("Foo {name} with {} available", count(replicas, "replica"));
+        let seen = self.observer.until(&awaited, |observer| {
+            let foo = observer.foo(name)?;
             let status = foo.status.clone()?;
             let is_current = status.observed_generation == foo.metadata.generation;
             let is_ready = conditions::is_true(&status.conditions, sample::READY);
@@ -318,10 +325,10 @@ impl<'a> Story<'a> {
                 .then_some(status.available_replicas)
         });
         let available = seen.await?;
-        self.say(Controller, &format!("Foo {name} is ready: {available} available"))
+        self.say(Controller, &format!("Foo {name} is ready: {} available", count(available, "replica")))
     }
 
-    /// Waits until both informers of the controller have a status.
+    /// Waits until the statuses of both informers of the controller match.
     async fn until_status<T>(&self, awaited: &str, is: impl Fn(&Status) -> Option<T>) -> Result<T, Failure> {
         let (mut foos, mut deployments) = (self.cache.status_watch(), self.deployment_cache.status_watch());
         let seeing = async {
@@ -335,10 +342,10 @@ impl<'a> Story<'a> {
                 }
             }
         };
-        let patience = self.stage.patience();
-        tokio::time::timeout(patience, seeing).await.map_err(|_| Failure::NotSeen {
+        let timeout = self.environment.timeout();
+        tokio::time::timeout(timeout, seeing).await.map_err(|_| Failure::NotSeen {
             awaited: awaited.to_owned(),
-            seconds: patience.as_secs(),
+            seconds: timeout.as_secs(),
             seen: Some(format!(
                 "{}, {}",
                 self.cache.status().label(),
@@ -347,7 +354,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Watches resumed and lists repeated by the controller's informers.
+    /// Returns the numbers of resumed watches and of relists of the controller's informers.
     fn counters(&self) -> (u64, u64) {
         let of = |stats: InformerStats| {
             stats.sources.into_values().fold((0, 0), |(resumed, relisted), counters| {
@@ -359,11 +366,12 @@ impl<'a> Story<'a> {
         (foos.0 + deployments.0, foos.1 + deployments.1)
     }
 
-    fn say(&self, voice: Voice, what: &str) -> Result<(), Failure> {
-        Ok(self.narrator.say(voice, what)?)
+    fn say(&self, actor: Actor, what: &str) -> Result<(), Failure> {
+        Ok(self.narrator.say(actor, what)?)
     }
 }
 
+/// Returns a number with its noun in the singular or plural.
 fn count(number: i32, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! Where the demonstration plays: an API server in this process, or a namespace of its own on a cluster.
+//! The environment of the demonstration: an API server in this process, or a new namespace of a cluster.
 
 use std::{path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use watchkeeper::{
     prelude::*,
 };
 
-use super::narrator::{Narrator, Voice};
+use super::narrator::{Actor, Narrator};
 use crate::{
     cluster::{Cluster, ClusterArguments, Target},
     exit::Failure,
@@ -20,24 +20,26 @@ use crate::{
     sample::{self, Foo},
 };
 
-/// What is looked for on a cluster takes longer: images are pulled, pods are started.
-const PATIENCE_EMBEDDED: Duration = Duration::from_secs(30);
-const PATIENCE_CLUSTER: Duration = Duration::from_mins(3);
+/// The timeout of each step on the embedded server.
+const TIMEOUT_EMBEDDED: Duration = Duration::from_secs(30);
 
-/// The place, and what has to be tidied up after it.
+/// The timeout of each step on a cluster, which has to pull images and start pods.
+const TIMEOUT_CLUSTER: Duration = Duration::from_mins(3);
+
+/// An API server, and the objects to remove from it at the end.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct Environment {
     client: Client,
     target: Target,
     namespace: String,
-    /// The server, if it is in this process.
+    /// The embedded server; none on a cluster.
     server: Option<ApiServer>,
-    /// The definition was not there before.
+    /// Whether the custom resource definition was created by this program.
     has_installed: bool,
 }
 
-impl Stage {
-    /// Connects. Nothing is made yet.
+impl Environment {
+    /// Connects to the cluster, or starts the embedded server. Creates no object.
     pub(super) async fn connect(cluster: &ClusterArguments, narrator: &Narrator) -> Result<Self, Failure> {
         let (server, Cluster { client, target }) = if cluster.is_given() {
             (None, cluster.connect()?)
@@ -50,35 +52,35 @@ impl Stage {
         };
         let version = client.discovery().server_version().await;
         let version = version.map_err(|error| Failure::of_request(&error, &target))?.git_version;
-        let place =
+        let location =
             if server.is_some() { "in this process".to_owned() } else { format!("at {}", target.server) };
-        Narrator::part("A cluster, and a controller for Foos: each wants a Deployment")?;
+        Narrator::part("Start a controller that creates a Deployment for each Foo")?;
         narrator.say(
-            Voice::Cluster,
-            &format!("API server {place}, Kubernetes {}", version.trim_start_matches('v')),
+            Actor::Cluster,
+            &format!("API server {location}, Kubernetes {}", version.trim_start_matches('v')),
         )?;
 
         Ok(Self { client, target, namespace: "default".to_owned(), server, has_installed: false })
     }
 
-    /// Makes a namespace on a cluster, and installs the definition of Foo.
-    pub(super) async fn furnish(&mut self, narrator: &Narrator) -> Result<(), Failure> {
+    /// Creates a namespace if this is a cluster, and installs the definition of Foo.
+    pub(super) async fn prepare(&mut self, narrator: &Narrator) -> Result<(), Failure> {
         if self.server.is_none() {
             let metadata =
                 ObjectMeta { generate_name: Some("watchkeeper-demo-".to_owned()), ..ObjectMeta::default() };
             let namespace = Namespace { metadata, ..Namespace::default() };
             let namespaces = self.client.resource::<Namespace>();
-            let made = namespaces.create(&PostParams::default(), &namespace).await;
-            self.namespace = made.map_err(|error| self.explain(&error))?.name_any();
-            narrator.say(Voice::You, &format!("make namespace {}", self.namespace))?;
+            let created = namespaces.create(&PostParams::default(), &namespace).await;
+            self.namespace = created.map_err(|error| self.explain(&error))?.name_any();
+            narrator.say(Actor::You, &format!("create Namespace {}", self.namespace))?;
         }
         self.has_installed = sample::install(&self.client).await.map_err(|error| self.explain(&error))?;
         let name = Foo::crd_name();
-        let what = if self.has_installed { "created" } else { "found" };
-        narrator.say(Voice::You, &format!("{what} CustomResourceDefinition {name}"))?;
-        let served = sample::await_served(&self.client, self.patience()).await;
+        let what = if self.has_installed { "create" } else { "use existing" };
+        narrator.say(Actor::You, &format!("{what} CustomResourceDefinition {name}"))?;
+        let served = sample::await_served(&self.client, self.timeout()).await;
         served.map_err(|error| self.explain(&error))?;
-        narrator.say(Voice::Cluster, &format!("serves {name}"))?;
+        narrator.say(Actor::Cluster, &format!("resource {name} is served"))?;
         Ok(())
     }
 
@@ -90,8 +92,9 @@ impl Stage {
         &self.namespace
     }
 
-    pub(super) fn patience(&self) -> Duration {
-        if self.is_embedded() { PATIENCE_EMBEDDED } else { PATIENCE_CLUSTER }
+    /// Returns the timeout of each step.
+    pub(super) fn timeout(&self) -> Duration {
+        if self.is_embedded() { TIMEOUT_EMBEDDED } else { TIMEOUT_CLUSTER }
     }
 
     pub(super) fn is_embedded(&self) -> bool {
@@ -102,12 +105,12 @@ impl Stage {
         Failure::of_request(error, &self.target)
     }
 
-    /// Informers of this stage's namespace, by another client.
+    /// Returns a factory of informers for the scenario's namespace.
     pub(super) fn factory(&self, client: &Client) -> SharedInformerFactory {
         SharedInformerFactory::builder(client.clone()).scope(Scope::namespace(&self.namespace)).build()
     }
 
-    /// Has the server in this process listen, and writes a kubeconfig for it.
+    /// Lets the embedded server listen, and writes a kubeconfig for it. Returns `None` on a cluster.
     pub(super) async fn listen(&self, kubeconfig: &Path) -> Result<Option<Endpoint>, Failure> {
         let Some(server) = &self.server else { return Ok(None) };
         let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await;
@@ -117,8 +120,8 @@ impl Stage {
         Ok(Some(endpoint))
     }
 
-    /// Leaves a cluster as it was found.
-    pub(super) async fn clear(&self) -> Result<(), Failure> {
+    /// Stops the embedded server, or removes what the demonstration created on a cluster.
+    pub(super) async fn clean_up(&self) -> Result<(), Failure> {
         if let Some(server) = &self.server {
             server.shutdown().await;
             return Ok(());
