@@ -177,7 +177,9 @@ impl Body for TrackedBody {
             ready!(self.request.activity.output.poll_below_limit(context));
         }
         let mut slot = self.slot.0.lock();
-        let Some(parts) = slot.as_mut() else { return Poll::Ready(Some(Err(io::Error::other(UnreadResponse)))) };
+        let Some(parts) = slot.as_mut() else {
+            return Poll::Ready(Some(Err(io::Error::other(UnreadResponse))));
+        };
         if parts.rest.is_empty() {
             let Some(frame) = ready!(Pin::new(&mut parts.body).poll_frame(context)) else {
                 return Poll::Ready(None);
