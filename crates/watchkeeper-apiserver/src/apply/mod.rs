@@ -286,12 +286,12 @@ pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     fn entries(object: &Value) -> Option<&Vec<Value>> {
         object.get("metadata")?.get("managedFields")?.as_array()
     }
-    fn but_for_time(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    fn without_times(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
         entry.as_object().into_iter().flatten().filter(|(member, _)| *member != "time")
     }
     let (Some(before), Some(after)) = (entries(live), entries(new)) else { return };
     let has_times_changed = before.len() == after.len()
-        && before.iter().zip(after).all(|(before, after)| but_for_time(before).eq(but_for_time(after)))
+        && before.iter().zip(after).all(|(before, after)| without_times(before).eq(without_times(after)))
         && before != after;
     if !has_times_changed {
         return;
