@@ -1,7 +1,7 @@
 //! Server-side apply and field management.
 //!
-//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] records the managers of any other
-//! write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
+//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] records the
+//! managers of any other write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
 //!
 //! - An applier manages the fields of its last configuration. A field that it applied before and no longer applies is
 //!   removed, unless another manager has it. A field that another manager has with another value is a conflict, unless the

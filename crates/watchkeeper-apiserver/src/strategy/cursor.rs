@@ -1,7 +1,7 @@
 //! A cursor into an object: a value with its path.
 //!
-//! Validation reads objects through a [`Cursor`]. A path is linked to its parent and formatted only for an error, so that checking
-//! a valid object allocates nothing.
+//! Validation reads objects through a [`Cursor`]. A path is linked to its parent and formatted only for an error, so that
+//! checking a valid object allocates nothing.
 
 use serde_json::Value;
 

@@ -28,7 +28,8 @@ pub(crate) type RuleTable = &'static [(&'static str, &'static [Rule])];
 /// A rule about the value of one field.
 ///
 /// Rules of a row run in order. A broken [`Required`](Rule::Required), [`RequiredAs`](Rule::RequiredAs) or
-/// [`Present`](Rule::Present) ends the row except for [`Immutable`](Rule::Immutable). All other rules ignore a field that is absent or empty unless stated otherwise.
+/// [`Present`](Rule::Present) ends the row except for [`Immutable`](Rule::Immutable). All other rules ignore a field that
+/// is absent or empty unless stated otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// The value must be present and not empty.
@@ -165,8 +166,8 @@ fn walk(table: RuleTable, at: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mu
     }
 }
 
-/// Calls `visit_target` with every location that `path` matches, and with the same location in `old`. Items of lists have no old
-/// location.
+/// Calls `visit_target` with every location that `path` matches, and with the same location in `old`. Items of lists have
+/// no old location.
 pub(crate) fn visit(
     at: &Cursor<'_>,
     old: Option<&Cursor<'_>>,

@@ -99,7 +99,8 @@ pub(super) fn match_conditions(conditions: &Cursor<'_>, has_params: bool, errors
     }
 }
 
-/// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of a missing expression.
+/// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of
+/// a missing expression.
 pub(super) fn compile(
     environment: &CelEnvironment,
     output: CelRequiredType,

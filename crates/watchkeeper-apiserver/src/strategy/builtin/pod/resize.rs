@@ -10,8 +10,8 @@ use crate::strategy::{
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Copies the resources of containers from `expected`. Other lists of containers are copied whole, so that validation rejects
-/// them.
+/// Copies the resources of containers from `expected`. Other lists of containers are copied whole, so that validation
+/// rejects them.
 pub(super) fn prepare(spec: &mut Value, expected: &Value) {
     let names = |spec: &Value, list: &str| -> Vec<Value> {
         let containers = spec.get(list).and_then(Value::as_array).into_iter().flatten();
