@@ -66,10 +66,10 @@
 //!
 //! # Fidelity
 //!
-//! The tests compare the server, request by request, with recorded responses of a Kubernetes 1.37 API server. They also drive it
-//! with kubectl, client-go, the Python client, kube-rs and this project's informers. `FIDELITY.md` in this crate lists the
-//! results and every known difference with its reason. It also lists the fields that are stored without effect because no
-//! component acts on them: pods are neither scheduled nor run.
+//! The tests compare the server, request by request, with recorded responses of a Kubernetes 1.37 API server. They also
+//! drive it with kubectl, client-go, the Python client, kube-rs and this project's informers. `FIDELITY.md` in this crate
+//! lists the results and every known difference with its reason. It also lists the fields that are stored without effect
+//! because no component acts on them: pods are neither scheduled nor run.
 //!
 //! # Performance
 //!

@@ -1,7 +1,7 @@
 //! Server-side apply and field management.
 //!
-//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] records the managers of any other
-//! write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
+//! Every write goes through this module: [`apply()`] computes the new object of an apply, [`track_update`] records the
+//! managers of any other write. Both maintain `metadata.managedFields` by the rules of Kubernetes:
 //!
 //! - An applier manages the fields of its last configuration. A field that it applied before and no longer applies is
 //!   removed, unless another manager has it. A field that another manager has with another value is a conflict, unless the
@@ -286,12 +286,12 @@ pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     fn entries(object: &Value) -> Option<&Vec<Value>> {
         object.get("metadata")?.get("managedFields")?.as_array()
     }
-    fn but_for_time(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    fn without_times(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
         entry.as_object().into_iter().flatten().filter(|(member, _)| *member != "time")
     }
     let (Some(before), Some(after)) = (entries(live), entries(new)) else { return };
     let has_times_changed = before.len() == after.len()
-        && before.iter().zip(after).all(|(before, after)| but_for_time(before).eq(but_for_time(after)))
+        && before.iter().zip(after).all(|(before, after)| without_times(before).eq(without_times(after)))
         && before != after;
     if !has_times_changed {
         return;

@@ -94,7 +94,8 @@ impl PolicyRule {
     /// Returns whether `rules` together allow everything that this rule allows.
     ///
     /// A rule is the product of its lists, so each element of that product must be covered by some rule. A product of more
-    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can expand to billions of elements.
+    /// than [`MAX_SIZE`] elements is covered only by a single rule that covers all of it, because a short body can expand
+    /// to billions of elements.
     pub(crate) fn is_covered_by(&self, rules: &[Self]) -> bool {
         let held_rules: Vec<HeldRule<'_>> = rules.iter().map(HeldRule::new).collect();
         if held_rules.iter().any(|held_rule| held_rule.covers_all_of(self)) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{pattern::Patterns, schema_check};
 use crate::{
     field::{FieldError, FieldErrorKind},
-    strategy::{At, Errors, edit, names},
+    strategy::{Cursor, Errors, edit, names},
 };
 
 const COLUMN_TYPES: &str = "must be one of boolean,date,integer,number,string";
@@ -75,7 +75,7 @@ pub(crate) fn stored_versions(definition: &mut Value) {
 /// Validates a definition. `old` is the definition before a change.
 pub(crate) fn validate(definition: &Value, old: Option<&Value>, errors: &mut Errors) {
     let form = internal(definition);
-    let root = At::root(&form);
+    let root = Cursor::root(&form);
     let spec = root.at("spec");
     if old.is_none() {
         name(&root, errors);
@@ -103,7 +103,7 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>, errors: &mut Err
     }
 }
 
-fn name(root: &At<'_>, errors: &mut Errors) {
+fn name(root: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (root.at("metadata"), root.at("spec"));
     let (name, names) = (metadata.at("name"), spec.at("names"));
     let expected = format!("{}.{}", names.at("plural").text(), spec.at("group").text());
@@ -112,7 +112,7 @@ fn name(root: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn group(group: &At<'_>, errors: &mut Errors) {
+fn group(group: &Cursor<'_>, errors: &mut Errors) {
     if !group.required(errors) {
         return;
     }
@@ -163,7 +163,7 @@ fn internal(definition: &Value) -> Value {
     form
 }
 
-fn versions(spec: &At<'_>, errors: &mut Errors) {
+fn versions(spec: &Cursor<'_>, errors: &mut Errors) {
     let versions = spec.at("versions");
     let mut seen = BTreeSet::new();
     let shared_schema = spec.at("validation").at("openAPIV3Schema").is_set();
@@ -204,7 +204,7 @@ fn versions(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Validates the properties of one version, or those that all versions share: schema, subresources, columns, fields.
-fn described(of: &At<'_>, schema: &At<'_>, has_status: bool, errors: &mut Errors) {
+fn described(of: &Cursor<'_>, schema: &Cursor<'_>, has_status: bool, errors: &mut Errors) {
     let schema = schema.at("openAPIV3Schema");
     if schema.is_set() {
         schema_check::check(&schema, has_status, errors);
@@ -246,7 +246,7 @@ fn described(of: &At<'_>, schema: &At<'_>, has_status: bool, errors: &mut Errors
     selectable(&of.at("selectableFields"), &schema, errors);
 }
 
-fn simple_path(path: &At<'_>, roots: &[&str], errors: &mut Errors) {
+fn simple_path(path: &Cursor<'_>, roots: &[&str], errors: &mut Errors) {
     if !path.text().starts_with('.') {
         errors.push(path.invalid("must be a simple json path starting with ."));
     } else if !roots.is_empty() && !roots.iter().any(|root| path.text().starts_with(root)) {
@@ -258,7 +258,7 @@ fn simple_path(path: &At<'_>, roots: &[&str], errors: &mut Errors) {
     }
 }
 
-fn selectable(fields: &At<'_>, schema: &At<'_>, errors: &mut Errors) {
+fn selectable(fields: &Cursor<'_>, schema: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let count = fields.items().count();
     if count > SELECTABLE {
@@ -296,8 +296,8 @@ fn selectable(fields: &At<'_>, schema: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn names(names: &At<'_>, errors: &mut Errors) {
-    let joined = |at: &At<'_>, wrong: Vec<String>, errors: &mut Errors| {
+fn names(names: &Cursor<'_>, errors: &mut Errors) {
+    let joined = |at: &Cursor<'_>, wrong: Vec<String>, errors: &mut Errors| {
         if !at.is_empty() && !wrong.is_empty() {
             errors.push(at.invalid(wrong.join(",")));
         }
@@ -324,7 +324,7 @@ fn names(names: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn conversion(spec: &At<'_>, errors: &mut Errors) {
+fn conversion(spec: &Cursor<'_>, errors: &mut Errors) {
     let conversion = spec.at("conversion");
     if !conversion.is_set() {
         return;
@@ -356,7 +356,7 @@ fn conversion(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn stored(stored: &At<'_>, versions: &At<'_>, errors: &mut Errors) {
+fn stored(stored: &Cursor<'_>, versions: &Cursor<'_>, errors: &mut Errors) {
     if stored.is_empty() {
         errors.push(stored.invalid("must have at least one stored version"));
         return;
@@ -379,7 +379,7 @@ fn stored(stored: &At<'_>, versions: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that definitions in community groups have the approval annotation.
-fn approval(root: &At<'_>, errors: &mut Errors) {
+fn approval(root: &Cursor<'_>, errors: &mut Errors) {
     let spec = root.at("spec");
     let group = spec.at("group").text();
     let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
@@ -399,8 +399,8 @@ fn approval(root: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn update(spec: &At<'_>, old: &Value, errors: &mut Errors) {
-    let old_root = At::root(old);
+fn update(spec: &Cursor<'_>, old: &Value, errors: &mut Errors) {
+    let old_root = Cursor::root(old);
     let old_spec = old_root.at("spec");
     let (names, old_names) = (spec.at("names"), old_spec.at("names"));
     if super::is_established(old) {

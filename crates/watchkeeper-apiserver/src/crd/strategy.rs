@@ -13,7 +13,7 @@ use super::{
 use crate::{
     field::{FieldError, FieldErrorKind},
     kinds::{GroupVersionKind, ScalePaths},
-    strategy::{At, Part, Rules, Strategy, edit, metadata, names::NameRule},
+    strategy::{Cursor, Part, Strategy, StrategySettings, edit, metadata, names::NameRule},
 };
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
@@ -120,8 +120,8 @@ impl CustomStrategy {
 }
 
 impl Strategy for CustomStrategy {
-    fn rules(&self) -> Rules {
-        Rules {
+    fn settings(&self) -> StrategySettings {
+        StrategySettings {
             creates_on_update: false,
             takes_unconditional_update: false,
             delete_returns_object: false,
@@ -194,7 +194,12 @@ impl Strategy for CustomStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        metadata::validate_create(&At::root(object), NameRule::Subdomain, self.is_namespaced, &mut errors);
+        metadata::validate_create(
+            &Cursor::root(object),
+            NameRule::Subdomain,
+            self.is_namespaced,
+            &mut errors,
+        );
         errors.extend(self.defaults(object));
         errors.extend(validate(object, None, &self.schema, ""));
         self.scale(object, &mut errors);
@@ -209,7 +214,7 @@ impl Strategy for CustomStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        metadata::validate_update(&At::root(object), &At::root(old), &mut errors);
+        metadata::validate_update(&Cursor::root(object), &Cursor::root(old), &mut errors);
         errors.extend(self.defaults(object));
         if part == Part::Subresource("status") {
             if let (Some(status), Some(schema)) = (object.get("status"), self.schema.properties.get("status"))

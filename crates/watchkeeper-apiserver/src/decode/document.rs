@@ -8,7 +8,7 @@ use std::{
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, map::Entry};
 
-use super::limits::{MAX_PATHS, Weight, path_text};
+use super::limits::{MAX_PATHS, MemoryEstimate, path_text};
 
 /// The maximum nesting depth of a YAML body. Each level costs the parser kilobytes of stack. (The JSON parser limits the
 /// depth to 128.)
@@ -49,7 +49,7 @@ impl ParseError {
 impl ParsedBody {
     /// Parses JSON. The last value of a duplicate key wins.
     pub(super) fn from_json(body: &[u8]) -> Result<Self, ParseError> {
-        let mut reading = Reading::default();
+        let mut reading = ParserState::default();
         // The text is known to be UTF-8, so strings are not validated again one by one.
         let read = match std::str::from_utf8(body) {
             Ok(text) => reading.json(&mut serde_json::Deserializer::from_str(text)),
@@ -69,7 +69,7 @@ impl ParsedBody {
                 read => return read,
             }
         }
-        let mut reading = Reading::default();
+        let mut reading = ParserState::default();
         let read =
             serde_saphyr::with_deserializer_from_slice_with_options(body, yaml_options(), |deserializer| {
                 Seed(&mut reading).deserialize(deserializer)
@@ -96,16 +96,16 @@ pub(super) fn yaml_options() -> serde_saphyr::Options {
 
 /// The state of parsing one body.
 #[derive(Debug, Default)]
-struct Reading {
+struct ParserState {
     /// The path of the current value.
     path: String,
     duplicates: Vec<String>,
     /// The set of duplicates, so that each is reported once.
     reported: HashSet<String>,
-    weight: Weight,
+    weight: MemoryEstimate,
 }
 
-impl Reading {
+impl ParserState {
     fn json<'de, R: serde_json::de::Read<'de>>(
         &mut self,
         deserializer: &mut serde_json::Deserializer<R>,
@@ -140,7 +140,7 @@ impl Reading {
 }
 
 /// The seed that parses a value into the state.
-struct Seed<'r>(&'r mut Reading);
+struct Seed<'r>(&'r mut ParserState);
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
@@ -174,12 +174,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
-        self.0.charge(Weight::of_text(value))?;
+        self.0.charge(MemoryEstimate::of_text(value))?;
         Ok(value.into())
     }
 
     fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
-        self.0.charge(Weight::of_text(&value))?;
+        self.0.charge(MemoryEstimate::of_text(&value))?;
         Ok(value.into())
     }
 
@@ -202,7 +202,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         loop {
             _ = write!(reading.path, "[{}]", items.len());
             let Some(item) = access.next_element_seed(Seed(reading))? else { break };
-            reading.charge(Weight::ITEM)?;
+            reading.charge(MemoryEstimate::ITEM)?;
             items.push(item);
             reading.path.truncate(length);
         }
@@ -214,9 +214,9 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let reading = self.0;
         let length = reading.path.len();
         let mut members = Map::new();
-        reading.charge(Weight::OBJECT)?;
+        reading.charge(MemoryEstimate::OBJECT)?;
         while let Some(key) = access.next_key::<String>()? {
-            reading.charge(Weight::of_text(&key) + Weight::ITEM)?;
+            reading.charge(MemoryEstimate::of_text(&key) + MemoryEstimate::ITEM)?;
             if members.contains_key(&key) {
                 reading.repeated(&key);
             }

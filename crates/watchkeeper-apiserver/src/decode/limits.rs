@@ -12,14 +12,14 @@ pub(super) const MAX_PATHS: usize = 10_000;
 /// The longest path that is reported, in bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The maximum memory of the values of one body, in bytes as estimated by [`Weight`].
+/// The maximum memory of the values of one body, in bytes as estimated by [`MemoryEstimate`].
 const MAX_WEIGHT: usize = 128 * 1024 * 1024;
 
 /// An estimate of the memory of values.
 #[derive(Debug, Default)]
-pub(super) struct Weight(usize);
+pub(super) struct MemoryEstimate(usize);
 
-impl Weight {
+impl MemoryEstimate {
     /// The memory of a list item, or of a member without its name.
     pub(super) const ITEM: usize = size_of::<serde_json::Value>();
 

@@ -189,7 +189,7 @@ pub(crate) fn check(mut object: Value, ty: &TypeRef, is_custom: bool) -> Result<
 
 /// Returns the 422 for a custom object with another kind. Custom objects are decoded whatever their kind, and rejected
 /// afterwards.
-pub(crate) fn wrong_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
+pub(crate) fn invalid_kind(object: &Value, expected: &GroupVersionKind) -> ApiError {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let given = text(object.get("kind"));
     let wrong = FieldError::new(
@@ -288,7 +288,7 @@ impl Expected<'_> {
         let (api_version, kind) = (word("apiVersion")?, word("kind")?);
         let is_own_version = api_version.is_empty() || api_version == self.gvk.api_version();
         if self.is_custom() && is_own_version && !kind.is_empty() && kind != self.gvk.kind {
-            return Err(wrong_kind(&Value::Object(members.clone()), self.gvk));
+            return Err(invalid_kind(&Value::Object(members.clone()), self.gvk));
         }
         if let Err(mut refusal) = self.accept(&api_version, &kind) {
             if validation == FieldValidation::Warn {

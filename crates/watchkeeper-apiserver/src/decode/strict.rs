@@ -95,7 +95,7 @@ fn in_order(body: &[u8], unknown: &[String]) -> Vec<String> {
         reported: HashSet::new(),
     };
     // The body was parsed before, so it is JSON.
-    _ = Step(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
+    _ = KeyVisitor(&mut walk).deserialize(&mut serde_json::Deserializer::from_slice(body));
     let Walk { mut problems, reported, .. } = walk;
     // Paths that are too long for a comparison come last.
     let remaining = MAX_PROBLEMS - problems.len();
@@ -157,9 +157,9 @@ macro_rules! ignore_scalars {
 }
 
 /// The visitor of one value.
-struct Step<'w, 'u>(&'w mut Walk<'u>);
+struct KeyVisitor<'w, 'u>(&'w mut Walk<'u>);
 
-impl<'de> DeserializeSeed<'de> for Step<'_, '_> {
+impl<'de> DeserializeSeed<'de> for KeyVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -167,7 +167,7 @@ impl<'de> DeserializeSeed<'de> for Step<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Step<'_, '_> {
+impl<'de> Visitor<'de> for KeyVisitor<'_, '_> {
     type Value = ();
 
     ignore_scalars!();
@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for Step<'_, '_> {
         let length = self.0.path.len();
         for index in 0.. {
             _ = write!(self.0.path, "[{index}]");
-            let item = access.next_element_seed(Step(&mut *self.0))?;
+            let item = access.next_element_seed(KeyVisitor(&mut *self.0))?;
             self.0.path.truncate(length);
             if item.is_none() {
                 break;
@@ -202,7 +202,7 @@ impl<'de> Visitor<'de> for Step<'_, '_> {
                     let problem = format!("duplicate field {:?}", path_text("", &self.0.path));
                     self.0.report(problem);
                 }
-                access.next_value_seed(Step(&mut *self.0))?;
+                access.next_value_seed(KeyVisitor(&mut *self.0))?;
             }
             self.0.path.truncate(length);
         }
@@ -215,15 +215,15 @@ fn repeated_lines(body: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     // The body was parsed before, so it is YAML.
     _ = serde_saphyr::with_deserializer_from_slice_with_options(body, yaml_options(), |deserializer| {
-        Lines(&mut found).deserialize(deserializer)
+        YamlVisitor(&mut found).deserialize(deserializer)
     });
     found
 }
 
 /// The visitor of one YAML value.
-struct Lines<'f>(&'f mut Vec<String>);
+struct YamlVisitor<'f>(&'f mut Vec<String>);
 
-impl<'de> DeserializeSeed<'de> for Lines<'_> {
+impl<'de> DeserializeSeed<'de> for YamlVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -231,7 +231,7 @@ impl<'de> DeserializeSeed<'de> for Lines<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Lines<'_> {
+impl<'de> Visitor<'de> for YamlVisitor<'_> {
     type Value = ();
 
     ignore_scalars!();
@@ -241,14 +241,14 @@ impl<'de> Visitor<'de> for Lines<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while access.next_element_seed(Lines(&mut *self.0))?.is_some() {}
+        while access.next_element_seed(YamlVisitor(&mut *self.0))?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let mut keys = HashSet::new();
         while let Some(key) = access.next_key::<serde_saphyr::Spanned<String>>()? {
-            access.next_value_seed(Lines(&mut *self.0))?;
+            access.next_value_seed(YamlVisitor(&mut *self.0))?;
             if keys.contains(&key.value) {
                 if self.0.len() < MAX_PROBLEMS {
                     let line = key.referenced.line();

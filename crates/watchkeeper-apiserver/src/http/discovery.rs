@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     body::ResponseBody,
-    negotiate::{self, Media, Offer, OpenApiMedia},
+    negotiate::{self, Media, OfferedForms, OpenApiMedia},
     respond,
 };
 use crate::{
@@ -96,7 +96,7 @@ pub(super) fn respond(
         },
         _ => return None,
     };
-    let media = negotiate::negotiate(accept, None, false, Offer::WHOLE).map(|chosen| chosen.media);
+    let media = negotiate::negotiate(accept, None, false, OfferedForms::WHOLE).map(|chosen| chosen.media);
     Some(match media {
         Ok(media) => plain(&value, if media == Media::Yaml { Media::Yaml } else { Media::Json }),
         Err((error, media)) => respond::error(&error, media),

@@ -45,7 +45,7 @@ impl Default for Representation {
 
 /// The representations that an endpoint offers besides JSON and YAML of the whole object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct OfferedForms {
     /// Whether whole objects are offered as protobuf.
     pub(crate) protobuf: bool,
     /// Whether the metadata of objects is offered, in every media type.
@@ -54,7 +54,7 @@ pub(crate) struct Offer {
     pub(crate) table: bool,
 }
 
-impl Offer {
+impl OfferedForms {
     /// The offer of whole objects only.
     pub(crate) const WHOLE: Self = Self { protobuf: true, metadata: false, table: false };
 
@@ -75,7 +75,7 @@ const ACCEPTED_IN_WATCH: &str =
 const INCLUDED: [&str; 4] = ["", "Object", "Metadata", "None"];
 
 /// Returns the 400 for a table with an unknown `includeObject`.
-fn wrong_include(include: &str) -> ApiError {
+fn invalid_include_object(include: &str) -> ApiError {
     ApiError::bad_request(format!(
         "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', \
          'Object', 'None', or empty"
@@ -116,7 +116,7 @@ pub(crate) fn negotiate(
     accept: Option<&str>,
     include: Option<&str>,
     is_watch: bool,
-    offer: Offer,
+    offer: OfferedForms,
 ) -> Result<Representation, (ApiError, Media)> {
     let accept = accept.unwrap_or_default();
     if accept.trim().is_empty() {
@@ -152,7 +152,7 @@ pub(crate) fn negotiate(
             if matches!(form, ObjectForm::Table { .. })
                 && let Some(other) = include.filter(|include| !INCLUDED.contains(include))
             {
-                return Err((wrong_include(other), media));
+                return Err((invalid_include_object(other), media));
             }
             return Ok(Representation { media, form });
         }
@@ -226,7 +226,7 @@ fn form_of(range: &MediaRange<'_>, include: Option<&str>) -> Option<ObjectForm> 
 mod tests {
     use super::*;
 
-    const ALL: Offer = Offer { protobuf: true, metadata: true, table: true };
+    const ALL: OfferedForms = OfferedForms { protobuf: true, metadata: true, table: true };
 
     fn code(accept: &str, is_watch: bool) -> u16 {
         negotiate(Some(accept), None, is_watch, ALL).map_or_else(|(error, _)| error.code, |_| 200)
@@ -257,12 +257,15 @@ mod tests {
         let protobuf = "application/vnd.kubernetes.protobuf";
         let table = "as=Table;v=v1;g=meta.k8s.io";
         let metadata = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
-        let custom = Offer { protobuf: false, metadata: true, table: true };
+        let custom = OfferedForms { protobuf: false, metadata: true, table: true };
         assert_eq!(chosen(protobuf, custom), Err(406));
         assert_eq!(chosen(&format!("{protobuf},application/json"), custom), Ok((Media::Json, true)));
         assert_eq!(chosen(&format!("{protobuf};{metadata}"), custom), Ok((Media::Protobuf, false)));
         assert_eq!(chosen(&format!("{protobuf};{table}"), ALL), Err(406));
-        assert_eq!(chosen(&format!("application/json;{table}"), Offer { table: false, ..ALL }), Err(406));
+        assert_eq!(
+            chosen(&format!("application/json;{table}"), OfferedForms { table: false, ..ALL }),
+            Err(406)
+        );
         assert_eq!(
             chosen(&format!("{protobuf};{table},application/json;{table}"), ALL),
             Ok((Media::Json, false))

@@ -8,7 +8,7 @@ use super::{
     ATTEMPTS, ApiResponse, ListBody, Payload, Request, Rest,
     definitions::is_definition,
     errors, meta,
-    options::{ListOptions, wrong_dry_run},
+    options::{ListOptions, invalid_dry_run},
     read,
     represent::Representer,
     update::can_be_removed,
@@ -74,7 +74,7 @@ impl Rest {
         let deleted = with_request_warnings(self.delete_object(request, &options), &warnings)?;
         let waits = !deleted.is_removed && options.orphans_dependents == Some(false);
         let code = if waits { 202 } else { 200 };
-        if deleted.is_removed && !request.kind.strategy.rules().delete_returns_object {
+        if deleted.is_removed && !request.kind.strategy.settings().delete_returns_object {
             return Ok(ApiResponse::value(code, success(request, &deleted.object)).with_warnings(warnings));
         }
         Ok(self.represent(request, code, deleted.object)?.with_warnings(warnings))
@@ -358,7 +358,7 @@ impl DeleteOptions {
                 None
             }
         };
-        wrong.extend(wrong_dry_run(dry_run.iter().filter_map(Value::as_str)));
+        wrong.extend(invalid_dry_run(dry_run.iter().filter_map(Value::as_str)));
         if !wrong.is_empty() {
             return Err(errors::invalid_as("DeleteOptions", "meta.k8s.io", "", &wrong));
         }

@@ -20,10 +20,10 @@ const TABLE: &str = "events";
 
 /// The events in the order of their expiry.
 #[derive(Debug, Default)]
-pub(crate) struct EventExpiry(Mutex<VecDeque<Due>>);
+pub(crate) struct EventExpiry(Mutex<VecDeque<ExpiringEvent>>);
 
 #[derive(Debug)]
-struct Due {
+struct ExpiringEvent {
     at: SystemTime,
     key: String,
     /// The version of the event. An event that was written again has another version and does not expire yet.
@@ -31,7 +31,7 @@ struct Due {
 }
 
 impl EventExpiry {
-    fn pop(&self, now: SystemTime) -> Option<Due> {
+    fn pop(&self, now: SystemTime) -> Option<ExpiringEvent> {
         let mut events = self.0.lock();
         events.front().is_some_and(|first| first.at <= now).then(|| events.pop_front())?
     }
@@ -42,7 +42,7 @@ impl Rest {
     pub(super) fn schedule_event_expiry(&self, kind: &Kind, object: &Object) {
         if table_of(kind) == TABLE {
             let (at, key) = (self.now() + LIFETIME, object.content.key());
-            self.events.0.lock().push_back(Due { at, key, version: object.version });
+            self.events.0.lock().push_back(ExpiringEvent { at, key, version: object.version });
         }
     }
 
@@ -52,7 +52,7 @@ impl Rest {
             return;
         }
         let now = self.now();
-        while let Some(Due { key, version, .. }) = self.events.pop(now) {
+        while let Some(ExpiringEvent { key, version, .. }) = self.events.pop(now) {
             // An event that was written or deleted since has another version, or none.
             _ = self.store.delete(TABLE, &key, version, now);
         }

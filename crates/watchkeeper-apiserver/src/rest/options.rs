@@ -121,7 +121,7 @@ impl ListOptions {
         };
         let given = parameters.given("resourceVersionMatch");
         let wrong =
-            if options.is_watch { options.wrong_in_watch(given) } else { options.wrong_in_list(given) };
+            if options.is_watch { options.invalid_in_watch(given) } else { options.invalid_in_list(given) };
         if wrong.is_empty() {
             Ok(options)
         } else {
@@ -129,7 +129,7 @@ impl ListOptions {
         }
     }
 
-    fn wrong_in_list(&self, version_match: Option<&str>) -> Vec<FieldError> {
+    fn invalid_in_list(&self, version_match: Option<&str>) -> Vec<FieldError> {
         let mut wrong = Vec::new();
         if let Some(version_match) = version_match {
             if self.resource_version.is_empty() {
@@ -157,7 +157,7 @@ impl ListOptions {
         wrong
     }
 
-    fn wrong_in_watch(&self, version_match: Option<&str>) -> Vec<FieldError> {
+    fn invalid_in_watch(&self, version_match: Option<&str>) -> Vec<FieldError> {
         let mut wrong = Vec::new();
         if self.sends_initial_events.is_some() && self.version_match != Some(VersionMatch::NotOlderThan) {
             wrong.push(match_forbidden(
@@ -233,7 +233,7 @@ impl WriteOptions {
                 apply::options::check_patch(named, force, write == WriteKind::Apply)
             }
         };
-        wrong.extend(wrong_dry_run(parameters.all("dryRun")));
+        wrong.extend(invalid_dry_run(parameters.all("dryRun")));
         let field_validation = match parameters.given("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
@@ -263,7 +263,7 @@ impl WriteOptions {
 }
 
 /// Validates the values of `dryRun`.
-pub(crate) fn wrong_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Vec<FieldError> {
+pub(crate) fn invalid_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Vec<FieldError> {
     let values: Vec<&str> = values.collect();
     if values.iter().all(|value| *value == "All") {
         return Vec::new();

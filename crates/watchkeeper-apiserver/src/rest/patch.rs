@@ -188,7 +188,7 @@ pub(super) fn check_patched(
     let is_version = patched.get("apiVersion").is_some_and(|version| *version == gvk.api_version());
     let is_kind = is_version && patched.get("kind").is_some_and(|name| *name == gvk.kind);
     if !is_kind && is_custom && is_version {
-        return Err(decode::wrong_kind(&patched, gvk));
+        return Err(decode::invalid_kind(&patched, gvk));
     }
     if !is_kind {
         let why = format!("the patched object is no longer a {}", gvk.kind);

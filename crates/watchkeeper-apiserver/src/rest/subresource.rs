@@ -64,7 +64,7 @@ impl Rest {
         binding: &Value,
     ) -> Result<ApiResponse, ApiError> {
         check_name(binding, &request.name)?;
-        let wrong = wrong_binding(binding);
+        let wrong = invalid_binding(binding);
         if !wrong.is_empty() {
             return Err(errors::invalid_as("Binding", "", &request.name, &wrong));
         }
@@ -180,7 +180,7 @@ impl Rest {
     }
 }
 
-fn wrong_binding(binding: &Value) -> Vec<FieldError> {
+fn invalid_binding(binding: &Value) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     let target = |member: &str| {
         binding.pointer(&format!("/target/{member}")).and_then(Value::as_str).unwrap_or_default()

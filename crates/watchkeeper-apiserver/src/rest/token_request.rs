@@ -66,7 +66,7 @@ impl Rest {
         }
         let seconds = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
         spec["expirationSeconds"] = seconds.into();
-        let wrong = wrong_with(spec);
+        let wrong = invalid_value(spec);
         if !wrong.is_empty() {
             return Err(errors::invalid_as(&gvk.kind, &gvk.group, "", &wrong));
         }
@@ -193,7 +193,7 @@ fn invalid(field: &str, value: Value, detail: &str) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, field, Some(value), detail)
 }
 
-fn wrong_with(spec: &Value) -> Vec<FieldError> {
+fn invalid_value(spec: &Value) -> Vec<FieldError> {
     let is_filled = |value: &Value| value.as_object().is_some_and(|members| !members.is_empty());
     if is_filled(&spec["attestations"]) {
         let detail = "attestations may only be specified with a webhook bound object reference";

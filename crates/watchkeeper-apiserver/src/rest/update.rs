@@ -70,7 +70,7 @@ impl Rest {
         request.cancellation.check()?;
         let mut warnings = decoded.warnings;
         let mut object = Some(decoded.object);
-        let is_creator = part == Part::Main && request.kind.strategy.rules().creates_on_update;
+        let is_creator = part == Part::Main && request.kind.strategy.settings().creates_on_update;
         let updated = self.change(request, &options, part, WriteSource::Put, &mut warnings, |current| {
             if current.is_none() && !is_creator {
                 return Err(errors::not_found(&request.kind, &request.name));
@@ -241,7 +241,7 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
 fn check_version(request: &Request, new: &Value, current: u64) -> Result<(), ApiError> {
     let kind = &request.kind;
     match meta::sent_version(new)? {
-        0 if !kind.strategy.rules().takes_unconditional_update => {
+        0 if !kind.strategy.settings().takes_unconditional_update => {
             let wrong = FieldError::new(
                 FieldErrorKind::Invalid,
                 "metadata.resourceVersion",

@@ -13,19 +13,19 @@ use crate::{
 /// Terms are grouped by field, so that the number of terms matters only for parsing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
-    by_field: BTreeMap<String, Terms>,
+    by_field: BTreeMap<String, FieldRequirement>,
 }
 
 /// The conjunction of all terms on one field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Terms {
+struct FieldRequirement {
     /// The required values. With more than one, no object matches.
     is: BTreeSet<String>,
     /// The excluded values.
     is_not: BTreeSet<String>,
 }
 
-impl Terms {
+impl FieldRequirement {
     fn allow(&self, value: &str) -> bool {
         let is_equal = match self.is.len() {
             0 => true,

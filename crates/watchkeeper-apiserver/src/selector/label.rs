@@ -10,14 +10,14 @@ use crate::storage::Content;
 /// requirements matters only for parsing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector {
-    by_key: BTreeMap<String, Condition>,
+    by_key: BTreeMap<String, KeyRequirement>,
     /// The number of keys that must be present.
     needed: usize,
 }
 
 /// The conjunction of all requirements on one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Condition {
+struct KeyRequirement {
     must_exist: bool,
     must_be_absent: bool,
     /// The permitted values.
@@ -28,7 +28,7 @@ struct Condition {
     below: Option<i64>,
 }
 
-impl Condition {
+impl KeyRequirement {
     fn add(&mut self, operator: Operator) {
         match operator {
             Operator::Absent => self.must_be_absent = true,

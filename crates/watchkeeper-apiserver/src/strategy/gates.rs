@@ -50,8 +50,8 @@ fn remove_empty(object: &mut Value, path: &str) {
     });
 }
 
-/// Returns whether the object has a value at `field` of any `owner_path`. Called for every gated field on every write, so the
-/// paths are not joined.
+/// Returns whether the object has a value at `field` of any `owner_path`. Called for every gated field on every write, so
+/// the paths are not joined.
 fn is_used(object: &Value, owner_path: &str, field: &str) -> bool {
     path::any(object, owner_path, &|owner| path::any(owner, field, &|value| !value.is_null()))
 }

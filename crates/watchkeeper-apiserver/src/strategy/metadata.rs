@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     names::{self, NameRule},
 };
 use crate::field::{FieldError, FieldErrorKind};
@@ -17,7 +17,12 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// Validates the metadata of a new object.
-pub(crate) fn validate_create(object: &At<'_>, names: NameRule, is_namespaced: bool, errors: &mut Errors) {
+pub(crate) fn validate_create(
+    object: &Cursor<'_>,
+    names: NameRule,
+    is_namespaced: bool,
+    errors: &mut Errors,
+) {
     let metadata = object.at("metadata");
     let (name, prefix) = (metadata.at("name"), metadata.at("generateName"));
     if !prefix.is_empty() {
@@ -39,7 +44,7 @@ pub(crate) fn validate_create(object: &At<'_>, names: NameRule, is_namespaced: b
 }
 
 /// Validates changed metadata.
-pub(crate) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(crate) fn validate_update(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, old) = (object.at("metadata"), old.at("metadata"));
     if old.at("deletionTimestamp").is_set() {
         no_new_finalizers(&metadata.at("finalizers"), &old.at("finalizers"), errors);
@@ -64,7 +69,7 @@ pub(crate) fn clear_namespace(object: &mut Value) {
     }
 }
 
-fn validate(metadata: &At<'_>, errors: &mut Errors) {
+fn validate(metadata: &Cursor<'_>, errors: &mut Errors) {
     metadata.at("generation").at_least(0, errors);
     labels(&metadata.at("labels"), errors);
     annotations(&metadata.at("annotations"), errors);
@@ -72,7 +77,7 @@ fn validate(metadata: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks labels: qualified names with short values. Errors show the key or value under the path of the map.
-pub(crate) fn labels(labels: &At<'_>, errors: &mut Errors) {
+pub(crate) fn labels(labels: &Cursor<'_>, errors: &mut Errors) {
     for (name, value) in labels.entries() {
         errors.extend(names::qualified(name).into_iter().map(|detail| invalid(labels, name, detail)));
         let text = value.text();
@@ -81,7 +86,7 @@ pub(crate) fn labels(labels: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks annotations: qualified names in any case, and a limited total size.
-pub(crate) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
+pub(crate) fn annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (name, value) in annotations.entries() {
         size += name.len() + value.text().len();
@@ -94,7 +99,7 @@ pub(crate) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the metadata of a template for objects that get their names later: labels and annotations, and nothing else.
-pub(crate) fn of_template(metadata: &At<'_>, errors: &mut Errors) {
+pub(crate) fn of_template(metadata: &Cursor<'_>, errors: &mut Errors) {
     annotations(&metadata.at("annotations"), errors);
     labels(&metadata.at("labels"), errors);
     let members = metadata.value.as_object().into_iter().flatten();
@@ -106,16 +111,16 @@ pub(crate) fn of_template(metadata: &At<'_>, errors: &mut Errors) {
 }
 
 /// The text or the map here is longer than `length`.
-pub(crate) fn too_long(at: &At<'_>, length: usize) -> FieldError {
+pub(crate) fn too_long(at: &Cursor<'_>, length: usize) -> FieldError {
     let detail = format!("may not be more than {length} bytes");
     FieldError::new(FieldErrorKind::TooLong, at.path(), None, detail)
 }
 
-fn invalid(at: &At<'_>, shown: &str, detail: String) -> FieldError {
+fn invalid(at: &Cursor<'_>, shown: &str, detail: String) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, at.path(), Some(shown.into()), detail)
 }
 
-fn owners(owners: &At<'_>, errors: &mut Errors) {
+fn owners(owners: &Cursor<'_>, errors: &mut Errors) {
     let mut controller: Option<String> = None;
     for owner in owners.items() {
         let version = owner.at("apiVersion");
@@ -145,7 +150,7 @@ fn owners(owners: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn finalizers(finalizers: &At<'_>, errors: &mut Errors) {
+fn finalizers(finalizers: &Cursor<'_>, errors: &mut Errors) {
     let mut policies = BTreeSet::new();
     for finalizer in finalizers.items() {
         let name = finalizer.text();
@@ -159,7 +164,7 @@ fn finalizers(finalizers: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn no_new_finalizers(finalizers: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn no_new_finalizers(finalizers: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let known: BTreeSet<&str> =
         old.value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let new: BTreeSet<&str> =
@@ -173,7 +178,7 @@ fn no_new_finalizers(finalizers: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a label selector (`matchLabels` and `matchExpressions`).
-pub(crate) fn label_selector(selector: &At<'_>, errors: &mut Errors) {
+pub(crate) fn label_selector(selector: &Cursor<'_>, errors: &mut Errors) {
     labels(&selector.at("matchLabels"), errors);
     for requirement in selector.at("matchExpressions").items() {
         let values = requirement.at("values");
@@ -195,7 +200,7 @@ pub(crate) fn label_selector(selector: &At<'_>, errors: &mut Errors) {
 }
 
 /// Returns whether a label selector matches an object with these labels. An empty selector matches everything.
-pub(crate) fn selects(selector: &At<'_>, labels: &At<'_>) -> bool {
+pub(crate) fn selects(selector: &Cursor<'_>, labels: &Cursor<'_>) -> bool {
     let has = |name: &str, expected: &dyn Fn(Option<&str>) -> bool| {
         expected(labels.value.get(name).and_then(Value::as_str))
     };
@@ -222,12 +227,12 @@ pub(crate) fn selects(selector: &At<'_>, labels: &At<'_>) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{super::names::NameRule, At, selects, validate_create, validate_update};
+    use super::{super::names::NameRule, Cursor, selects, validate_create, validate_update};
 
     fn created(metadata: &Value) -> Vec<(String, &'static str)> {
         let object = json!({"metadata": metadata});
         let mut errors = Vec::new();
-        validate_create(&At::root(&object), NameRule::Subdomain, true, &mut errors);
+        validate_create(&Cursor::root(&object), NameRule::Subdomain, true, &mut errors);
         errors.into_iter().map(|error| (error.path, error.kind.reason())).collect()
     }
 
@@ -280,9 +285,9 @@ mod tests {
         let fewer = json!({"metadata": {"name": "a", "deletionTimestamp": "t", "finalizers": ["x/b"]}});
         let more = json!({"metadata": {"name": "a", "deletionTimestamp": "t", "finalizers": ["x/b", "x/c"]}});
         let mut errors = Vec::new();
-        validate_update(&At::root(&fewer), &At::root(&old), &mut errors);
+        validate_update(&Cursor::root(&fewer), &Cursor::root(&old), &mut errors);
         assert_eq!(errors, []);
-        validate_update(&At::root(&more), &At::root(&old), &mut errors);
+        validate_update(&Cursor::root(&more), &Cursor::root(&old), &mut errors);
         assert_eq!(errors[0].path, "metadata.finalizers");
     }
 
@@ -299,7 +304,7 @@ mod tests {
             (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), false),
         ];
         for (selector, expected) in table {
-            assert_eq!(selects(&At::root(&selector), &At::root(&labels)), expected, "{selector}");
+            assert_eq!(selects(&Cursor::root(&selector), &Cursor::root(&labels)), expected, "{selector}");
         }
     }
 }

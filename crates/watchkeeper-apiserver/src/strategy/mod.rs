@@ -4,8 +4,8 @@
 //! are: decode, [`Strategy::set_defaults`], prepare, validate, store.
 
 mod allocator;
-mod at;
 mod builtin;
+mod cursor;
 pub(crate) mod edit;
 mod formats;
 mod gates;
@@ -20,7 +20,7 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 
 pub(crate) use self::allocator::{Allocation, ServiceAllocator};
-pub(crate) use self::at::{At, Errors};
+pub(crate) use self::cursor::{Cursor, Errors};
 use crate::{auth::user::User, field::FieldError};
 
 /// The part of an object that a write changes.
@@ -44,7 +44,7 @@ pub(crate) struct WriteContext<'a> {
 /// The boolean rules and the grace period of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a row of a table of boolean settings")]
-pub(crate) struct Rules {
+pub(crate) struct StrategySettings {
     /// Whether a PUT of an object that does not exist creates it.
     pub creates_on_update: bool,
     /// Whether a PUT without a resourceVersion is accepted.
@@ -61,7 +61,7 @@ pub(crate) struct Rules {
 /// The rules of a kind. Objects are complete, with apiVersion, kind and metadata, in the version of the kind.
 pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     /// Returns the boolean rules and the grace period.
-    fn rules(&self) -> Rules;
+    fn settings(&self) -> StrategySettings;
     /// Sets defaults, and prunes unknown fields of custom resources.
     fn set_defaults(&self, object: &mut Value);
     /// Sets the defaults of an object that results from an apply. Custom resources keep all other members, because apply has
@@ -102,7 +102,7 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     }
     /// Returns the default grace period of `object`, in seconds. None for kinds without graceful deletion.
     fn grace_period_seconds(&self, _object: &Value) -> Option<u32> {
-        self.rules().grace_period_seconds
+        self.settings().grace_period_seconds
     }
 }
 

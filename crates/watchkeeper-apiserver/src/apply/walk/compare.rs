@@ -41,7 +41,7 @@ pub(crate) fn compare(
     new: Option<&Value>,
     ty: &TypeRef,
 ) -> Result<Changes, SchemaMismatch> {
-    let Differences { removed, modified, added } = compare_place(old, new, ty)?;
+    let Differences { removed, modified, added } = compare_path(old, new, ty)?;
     Ok(Changes { removed: removed.below, modified: modified.below, added: added.below })
 }
 
@@ -68,7 +68,7 @@ fn class(value: &Value) -> Class {
     }
 }
 
-fn compare_place(
+fn compare_path(
     old: Option<&Value>,
     new: Option<&Value>,
     ty: &TypeRef,
@@ -147,7 +147,7 @@ fn compare_member(
     // A member that the schema does not declare was accepted earlier, and is compared like any other unknown value.
     let member = ty.member(name).unwrap_or_else(TypeRef::any);
     let below =
-        compare_place(old, new, &member).map_err(|mismatch| mismatch.below(&PathElement::field(name)))?;
+        compare_path(old, new, &member).map_err(|mismatch| mismatch.below(&PathElement::field(name)))?;
     // Most members of most updates are unchanged, so their names are not allocated.
     if !below.is_empty() {
         found.join(PathElement::field(name), below);
@@ -176,7 +176,7 @@ fn compare_items(
     }
     for (element, (left, right)) in by_element {
         let mut compare_one = |old, new| {
-            let below = compare_place(old, new, &item).map_err(|mismatch| mismatch.below(&element))?;
+            let below = compare_path(old, new, &item).map_err(|mismatch| mismatch.below(&element))?;
             found.join(element.clone(), below);
             Ok(())
         };

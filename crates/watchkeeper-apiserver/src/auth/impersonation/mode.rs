@@ -186,7 +186,7 @@ impl Check<'_> {
             attributes
         };
         if self.is_constrained() && !extra.is_empty() {
-            if let Some(why) = wrong_extra(extra) {
+            if let Some(why) = invalid_extra(extra) {
                 return Err(attributes("", "").forbidden(self.requestor, &why));
             }
             let is_large = extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
@@ -205,7 +205,7 @@ fn node_name(user: &str) -> Option<&str> {
 }
 
 /// Returns why a constrained mode rejects extra values, if it does.
-fn wrong_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
+fn invalid_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
     extra.iter().find_map(|(key, values)| {
         if key.is_empty() {
             Some("impersonating the empty string key in extra is not allowed".into())

@@ -6,7 +6,8 @@ use crate::controllers::object::{Owner, Uid};
 
 /// The dependents of every owner, observed or not.
 ///
-/// Owners that have not been observed are included, because they may be observed later or turn out not to exist. Sets are ordered, so that the order of actions is reproducible.
+/// Owners that have not been observed are included, because they may be observed later or turn out not to exist. Sets are
+/// ordered, so that the order of actions is reproducible.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     of_owner: HashMap<Uid, Dependents>,

@@ -23,7 +23,7 @@ impl Remaining {
 }
 
 /// A condition type with its message in the normal case and, if the condition is abnormal now, the current message.
-struct Condition {
+struct DeletionCondition {
     kind: &'static str,
     normal: (&'static str, &'static str),
     abnormal: Option<(&'static str, String)>,
@@ -69,7 +69,7 @@ pub(super) fn update(conditions: &mut Vec<Value>, remaining: &Remaining, now: &s
 }
 
 /// Returns the five deletion conditions in the order of kube-controller-manager.
-fn conditions_of(remaining: &Remaining) -> [Condition; 5] {
+fn conditions_of(remaining: &Remaining) -> [DeletionCondition; 5] {
     let listed = |entries: Vec<String>| entries.join(", ");
     let refusals = (!remaining.refusals.is_empty()).then(|| {
         let mut refusals = remaining.refusals.clone();
@@ -90,27 +90,27 @@ fn conditions_of(remaining: &Remaining) -> [Condition; 5] {
         format!("Some content in the namespace has finalizers remaining: {}", listed(entries.collect()))
     });
     [
-        Condition {
+        DeletionCondition {
             kind: "NamespaceDeletionDiscoveryFailure",
             normal: ("ResourcesDiscovered", "All resources successfully discovered"),
             abnormal: None,
         },
-        Condition {
+        DeletionCondition {
             kind: "NamespaceDeletionGroupVersionParsingFailure",
             normal: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
             abnormal: None,
         },
-        Condition {
+        DeletionCondition {
             kind: "NamespaceDeletionContentFailure",
             normal: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
             abnormal: refusals.map(|message| ("ContentDeletionFailed", message)),
         },
-        Condition {
+        DeletionCondition {
             kind: "NamespaceContentRemaining",
             normal: ("ContentRemoved", "All content successfully removed"),
             abnormal: objects.map(|message| ("SomeResourcesRemain", message)),
         },
-        Condition {
+        DeletionCondition {
             kind: "NamespaceFinalizersRemaining",
             normal: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
             abnormal: finalizers.map(|message| ("SomeFinalizersRemain", message)),

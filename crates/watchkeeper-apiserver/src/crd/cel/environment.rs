@@ -1,7 +1,7 @@
 //! Environments of expressions that are not rules of a schema: admission policies, match conditions, device selectors.
 //!
-//! An [`Environment`] declares the variables of an expression. Expressions are compiled and type-checked; nothing here evaluates
-//! them.
+//! An [`Environment`] declares the variables of an expression. Expressions are compiled and type-checked; nothing here
+//! evaluates them.
 
 use std::sync::{Arc, LazyLock};
 

@@ -16,7 +16,8 @@ use super::{
 const CODE_POINTS: usize = 100_000;
 /// The maximum nesting of expressions, as in cel-go.
 const RECURSION: usize = 250;
-/// The limit of each grammar rule, in the order of [`Production`]. They differ because of the way cel-go counts the first operand.
+/// The limit of each grammar rule, in the order of [`Production`]. They differ because of the way cel-go counts the first
+/// operand.
 const LIMITS: [usize; 4] = [RECURSION, RECURSION + 2, RECURSION + 1, RECURSION - 1];
 /// The maximum depth of the tree. Only rules that are nested in several ways at once exceed it.
 const DEPTH: usize = 1_100;

@@ -6,7 +6,7 @@ use super::{
     super::{schema_check, structural::Structural},
     Compiled, Decl, RuleResultType, validate,
 };
-use crate::strategy::At;
+use crate::strategy::Cursor;
 
 /// Returns the schema of a `spec` with one rule.
 fn spec_schema(rule: &Value) -> Value {
@@ -47,7 +47,7 @@ fn detail(rule: &str, spec: &Value) -> String {
 /// Returns the errors of a schema, as reason, path and detail.
 fn definition_errors(schema: &Value) -> Vec<(&'static str, String, String)> {
     let mut errors = Vec::new();
-    schema_check::check(&At::root(schema), false, &mut errors);
+    schema_check::check(&Cursor::root(schema), false, &mut errors);
     errors.into_iter().map(|error| (error.kind.reason(), error.path, error.detail)).collect()
 }
 

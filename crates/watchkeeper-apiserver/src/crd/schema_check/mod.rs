@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     field::MAX_ERRORS,
-    strategy::{At, Errors},
+    strategy::{Cursor, Errors},
 };
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -35,7 +35,7 @@ struct Inherited {
 }
 
 /// Validates the schema of a version.
-pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
+pub(crate) fn check(schema: &Cursor<'_>, has_status: bool, errors: &mut Errors) {
     if schema.at("nullable").is_true() {
         errors.push(schema.at("nullable").forbidden("nullable cannot be true at the root"));
     }
@@ -70,7 +70,7 @@ pub(crate) fn check(schema: &At<'_>, has_status: bool, errors: &mut Errors) {
 }
 
 /// Validates a default, which must be valid by its schema and must not be pruned.
-fn defaults(at: &At<'_>, schema: &Structural, is_root: bool, is_metadata: bool, errors: &mut Errors) {
+fn defaults(at: &Cursor<'_>, schema: &Structural, is_root: bool, is_metadata: bool, errors: &mut Errors) {
     if let Some(default) = &schema.default
         && !is_metadata
     {
@@ -119,7 +119,13 @@ fn prune_value(value: &mut Value, schema: &Structural) {
 }
 
 /// Reports keywords that are unsupported, alone or in combination.
-fn keywords(schema: &At<'_>, is_root: bool, inherited: &Inherited, errors: &mut Errors, totals: &mut Totals) {
+fn keywords(
+    schema: &Cursor<'_>,
+    is_root: bool,
+    inherited: &Inherited,
+    errors: &mut Errors,
+    totals: &mut Totals,
+) {
     const UNSUPPORTED: [&str; 6] =
         ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
     let before = errors.len();
@@ -176,7 +182,7 @@ fn keywords(schema: &At<'_>, is_root: bool, inherited: &Inherited, errors: &mut 
 }
 
 /// Returns the maximum number of elements of a value, if the schema limits it.
-fn max_elements(schema: &At<'_>) -> Option<u64> {
+fn max_elements(schema: &Cursor<'_>) -> Option<u64> {
     let limit = |name: &str| schema.at(name).int().map(|most| u64::try_from(most).unwrap_or(0));
     match schema.at("type").text() {
         "object" if schema.at("additionalProperties").is_set() => limit("maxProperties"),
@@ -185,7 +191,13 @@ fn max_elements(schema: &At<'_>) -> Option<u64> {
     }
 }
 
-fn below(schema: &At<'_>, is_root: bool, inherited: &Inherited, errors: &mut Errors, totals: &mut Totals) {
+fn below(
+    schema: &Cursor<'_>,
+    is_root: bool,
+    inherited: &Inherited,
+    errors: &mut Errors,
+    totals: &mut Totals,
+) {
     let mut inherited = inherited.clone();
     inherited.cardinality =
         inherited.cardinality.zip(max_elements(schema)).map(|(count, each)| count.saturating_mul(each));
@@ -230,7 +242,7 @@ fn below(schema: &At<'_>, is_root: bool, inherited: &Inherited, errors: &mut Err
 }
 
 /// Checks that list types and map types match the types of the elements.
-fn collections(schema: &At<'_>, errors: &mut Errors) {
+fn collections(schema: &Cursor<'_>, errors: &mut Errors) {
     let kind = schema.at("type");
     let typed = |expected: &str, keyword: &str, errors: &mut Errors| {
         let detail = format!("must be {expected} if {keyword} is specified");
@@ -277,7 +289,7 @@ fn collections(schema: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn map_keys(keys: &At<'_>, items: &At<'_>, errors: &mut Errors) {
+fn map_keys(keys: &Cursor<'_>, items: &Cursor<'_>, errors: &mut Errors) {
     if keys.is_empty() {
         errors.push(keys.missing("must not be empty if x-kubernetes-list-type is map"));
     }

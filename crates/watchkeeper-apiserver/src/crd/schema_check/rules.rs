@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::cel::{self, Compiled, Decl, RuleResultType};
 use crate::{
     field::{FieldError, FieldErrorKind},
-    strategy::{At, Errors},
+    strategy::{Cursor, Errors},
 };
 
 /// The maximum estimated cost of one rule, for all values in an object that it applies to.
@@ -41,7 +41,7 @@ impl Totals {
     }
 
     /// Checks the total estimated cost of all rules.
-    pub(super) fn finish(mut self, schema: &At<'_>, errors: &mut Errors) {
+    pub(super) fn finish(mut self, schema: &Cursor<'_>, errors: &mut Errors) {
         errors.append(&mut self.errors);
         if self.cost > SCHEMA_COST {
             let detail =
@@ -86,7 +86,7 @@ fn exceeded(name: &str, cost: u64, limit: u64) -> String {
 }
 
 /// Checks the texts of rules and their messages.
-pub(super) fn check_texts(schema: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_texts(schema: &Cursor<'_>, errors: &mut Errors) {
     const REASONS: [&str; 4] =
         ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
     for rule in schema.at("x-kubernetes-validations").items() {
@@ -130,7 +130,7 @@ pub(super) struct SchemaPosition<'a> {
 }
 
 /// Checks the types and costs of the rules of a schema.
-pub(super) fn check(schema: &At<'_>, position: &SchemaPosition<'_>, totals: &mut Totals) {
+pub(super) fn check(schema: &Cursor<'_>, position: &SchemaPosition<'_>, totals: &mut Totals) {
     let rules = schema.at("x-kubernetes-validations");
     if rules.is_empty() {
         return;
@@ -145,8 +145,8 @@ pub(super) fn check(schema: &At<'_>, position: &SchemaPosition<'_>, totals: &mut
     }
 }
 
-fn check_rule(rule: &At<'_>, decl: &Arc<Decl>, position: &SchemaPosition<'_>, totals: &mut Totals) {
-    let reported = |at: &At<'_>, detail: String| {
+fn check_rule(rule: &Cursor<'_>, decl: &Arc<Decl>, position: &SchemaPosition<'_>, totals: &mut Totals) {
+    let reported = |at: &Cursor<'_>, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, at.path(), Some(rule.value.clone()), detail)
     };
     let (text, expression, optional) =

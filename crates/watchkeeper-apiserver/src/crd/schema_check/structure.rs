@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     crd::pattern::Pattern,
-    strategy::{At, Errors},
+    strategy::{Cursor, Errors},
 };
 
 /// The position of a part in a schema.
@@ -16,17 +16,17 @@ enum Level {
 }
 
 /// Reports violations of the rules of structural schemas.
-pub(super) fn check(schema: &At<'_>, errors: &mut Errors) {
+pub(super) fn check(schema: &Cursor<'_>, errors: &mut Errors) {
     invariants(schema, Level::Root, errors);
     completeness(schema, errors);
 }
 
-fn members<'a>(at: &'a At<'a>) -> impl Iterator<Item = At<'a>> {
+fn members<'a>(at: &'a Cursor<'a>) -> impl Iterator<Item = Cursor<'a>> {
     at.entries().map(|(_, member)| member)
 }
 
 /// Checks that types are declared for every value, and nowhere else.
-fn invariants(schema: &At<'_>, level: Level, errors: &mut Errors) {
+fn invariants(schema: &Cursor<'_>, level: Level, errors: &mut Errors) {
     let kind = schema.at("type");
     let items = schema.at("items");
     if kind.text() == "array" && !items.is_set() {
@@ -89,7 +89,7 @@ fn invariants(schema: &At<'_>, level: Level, errors: &mut Errors) {
     pattern(schema, errors);
 }
 
-fn metadata(schema: &At<'_>, level: Level, errors: &mut Errors) {
+fn metadata(schema: &Cursor<'_>, level: Level, errors: &mut Errors) {
     let kind = schema.at("type");
     if kind.text() != "object" {
         errors.push(kind.invalid("must be object"));
@@ -103,7 +103,7 @@ fn metadata(schema: &At<'_>, level: Level, errors: &mut Errors) {
     }
 }
 
-fn pattern(schema: &At<'_>, errors: &mut Errors) {
+fn pattern(schema: &Cursor<'_>, errors: &mut Errors) {
     let pattern = schema.at("pattern");
     if let Err(error) = Pattern::new(pattern.text()) {
         let why = error.lines().last().unwrap_or_default().to_owned();
@@ -111,7 +111,7 @@ fn pattern(schema: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn combinations(schema: &At<'_>, is_int_or_string: bool, errors: &mut Errors) {
+fn combinations(schema: &Cursor<'_>, is_int_or_string: bool, errors: &mut Errors) {
     for list in ["anyOf", "allOf", "oneOf"] {
         let list_at = schema.at(list);
         let is_known_pair = is_int_or_string && list == "anyOf" && list_at.items().count() == 2;
@@ -131,7 +131,7 @@ fn combinations(schema: &At<'_>, is_int_or_string: bool, errors: &mut Errors) {
 }
 
 /// Checks that logical junctors only restrict values, and declare no types.
-fn nested(schema: &At<'_>, errors: &mut Errors) {
+fn nested(schema: &Cursor<'_>, errors: &mut Errors) {
     const FORBIDDEN: [(&str, &str); 11] = [
         ("type", "must be empty to be structural"),
         ("additionalProperties", "must be undefined to be structural"),
@@ -172,7 +172,7 @@ fn nested(schema: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the fields in logical junctors are declared outside of them.
-fn completeness(schema: &At<'_>, errors: &mut Errors) {
+fn completeness(schema: &Cursor<'_>, errors: &mut Errors) {
     for list in ["anyOf", "allOf", "oneOf"] {
         for alternative in schema.at(list).items() {
             complete(schema, alternative.value, &alternative.path(), errors);
@@ -191,7 +191,7 @@ fn completeness(schema: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn complete(schema: &At<'_>, alternative: &Value, origin: &str, errors: &mut Errors) {
+fn complete(schema: &Cursor<'_>, alternative: &Value, origin: &str, errors: &mut Errors) {
     let properties = schema.at("properties");
     for (name, narrowed) in alternative.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let property = properties.key(name);

@@ -10,7 +10,7 @@ use super::{
         body::ResponseBody,
         heavy,
         metrics::RequestLabels,
-        negotiate::{self, Media, Offer, Representation},
+        negotiate::{self, Media, OfferedForms, Representation},
         path::ResourcePath,
         request_body::{self, RequestBody},
         respond,
@@ -89,7 +89,7 @@ impl Api {
             name => matches!(name, "status" | "scale"),
         };
         // Protobuf cannot encode custom resources.
-        let offer = Offer { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
+        let offer = OfferedForms { protobuf: kind.custom.is_none(), metadata: true, table: has_table };
         let Representation { media, form } = negotiate::negotiate(
             text(&parts.headers, header::ACCEPT.as_str()),
             parameters.text("includeObject"),

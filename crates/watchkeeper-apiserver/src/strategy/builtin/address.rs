@@ -2,7 +2,7 @@
 
 use super::row::{CLUSTER, StatusMetadata, StrategyRow};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::DefaultValue::EmptyObject,
     names::{self, NameRule},
     table::{self, Rule, RuleTable},
@@ -46,7 +46,7 @@ pub(super) const SERVICE_CIDR: StrategyRow = StrategyRow {
     ..CLUSTER
 };
 
-fn cidrs(spec: &At<'_>, errors: &mut Errors) {
+fn cidrs(spec: &Cursor<'_>, errors: &mut Errors) {
     let cidrs = spec.at("cidrs");
     let count = cidrs.items().count();
     if count == 0 {

@@ -15,7 +15,7 @@ use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
         Part, WriteContext,
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{self, DefaultValue::EmptyObject},
         metadata,
         names::{self, NameRule},
@@ -28,7 +28,7 @@ pub(super) const SIGNING_REQUEST: StrategyRow = StrategyRow {
     status: Some(|| None),
     status_meta: StatusMetadata::Mutable,
     zeros: &[("", "status", EmptyObject)],
-    set_request_fields: stamp_request,
+    set_request_fields: record_requester,
     prepare_update: |object, old| edit::take_from(object, old, "spec"),
     prepare_status: |object, old| {
         keep_conditions(object, old, "Approved");
@@ -111,7 +111,7 @@ const REQUEST: RuleTable = &[
 ];
 
 /// Records the user of the request, and the times of changed conditions.
-fn stamp_request(part: Part<'_>, object: &mut Value, old: Option<&Value>, context: &WriteContext<'_>) {
+fn record_requester(part: Part<'_>, object: &mut Value, old: Option<&Value>, context: &WriteContext<'_>) {
     if part == Part::Main {
         if old.is_none()
             && let Some(spec) = edit::object(object, "spec")
@@ -165,7 +165,7 @@ fn keep_conditions(object: &mut Value, old: &Value, kind: &str) {
     }
 }
 
-fn update_request(object: &At<'_>, old: &At<'_>, is_approval: bool, errors: &mut Errors) {
+fn update_request(object: &Cursor<'_>, old: &Cursor<'_>, is_approval: bool, errors: &mut Errors) {
     let (status, old_status) = (object.at("status"), old.at("status"));
     let (conditions, old_conditions) = (status.at("conditions"), old_status.at("conditions"));
     request_conditions(&conditions, &old_conditions, errors);
@@ -179,7 +179,7 @@ fn update_request(object: &At<'_>, old: &At<'_>, is_approval: bool, errors: &mut
         error.bad_value = Some("<certificate data>".into());
         errors.push(error);
     }
-    let of = |list: &At<'_>, kind: &str| {
+    let of = |list: &Cursor<'_>, kind: &str| {
         let items = list.items().filter(|condition| condition.at("type").text() == kind);
         items.map(|condition| condition.value.clone()).collect::<Vec<Value>>()
     };
@@ -203,7 +203,7 @@ fn update_request(object: &At<'_>, old: &At<'_>, is_approval: bool, errors: &mut
     }
 }
 
-fn request_conditions(conditions: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn request_conditions(conditions: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let has = |kind: &str| old.items().any(|condition| condition.at("type").text() == kind);
     let was_both = has("Approved") && has("Denied");
     let mut seen = BTreeSet::new();
@@ -232,7 +232,7 @@ fn request_conditions(conditions: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 }
 
 /// Returns the bytes of a base64 text.
-pub(super) fn bytes(at: &At<'_>) -> Vec<u8> {
+pub(super) fn bytes(at: &Cursor<'_>) -> Vec<u8> {
     STANDARD.decode(at.text()).unwrap_or_default()
 }
 
@@ -278,7 +278,7 @@ fn certificate_problem(pem_bytes: &[u8]) -> Option<String> {
 }
 
 /// Checks the name of a signer: `example.com/path`.
-pub(super) fn signer_name(signer: &At<'_>, errors: &mut Errors) {
+pub(super) fn signer_name(signer: &Cursor<'_>, errors: &mut Errors) {
     const MOST: usize = 253 + 253 + 63 + 2;
     if !signer.required(errors) {
         return;
@@ -341,7 +341,7 @@ pub(super) const TRUST_BUNDLE: StrategyRow = StrategyRow {
 };
 
 /// Checks the name of a bundle with a signer: the signer's name, with colons for slashes, is the prefix.
-fn bundle_name(object: &At<'_>, errors: &mut Errors) {
+fn bundle_name(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let (name, signer) = (metadata.at("name"), spec.at("signerName").text());
     let prefix = if signer.is_empty() { String::new() } else { format!("{}:", signer.replace('/', ":")) };
@@ -361,7 +361,7 @@ fn bundle_name(object: &At<'_>, errors: &mut Errors) {
 
 const BUNDLE_SIZE: usize = 1024 * 1024;
 
-fn trust_bundle(bundle: &At<'_>, errors: &mut Errors) {
+fn trust_bundle(bundle: &Cursor<'_>, errors: &mut Errors) {
     if bundle.text().len() > BUNDLE_SIZE {
         errors.push(metadata::too_long(bundle, BUNDLE_SIZE));
         return;

@@ -1,7 +1,7 @@
 //! The spec of a storage claim, in a `PersistentVolumeClaim` and in claim templates.
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit, names,
     quantity::Quantity,
     table::{
@@ -37,11 +37,11 @@ const DATA_SOURCE: RuleTable = &[
 ];
 
 /// Checks the spec of a claim.
-pub(super) fn claim_spec(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn claim_spec(spec: &Cursor<'_>, errors: &mut Errors) {
     table::check(SPEC, spec, errors);
 }
 
-fn access_modes(modes: &At<'_>, errors: &mut Errors) {
+fn access_modes(modes: &Cursor<'_>, errors: &mut Errors) {
     let (mut has_pod, mut has_other) = (false, false);
     for mode in modes.items() {
         if !ACCESS_MODES.contains(&mode.text()) {
@@ -60,7 +60,7 @@ fn access_modes(modes: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the amount of storage. Upstream reports it at `resources[storage]`, without `requests`.
-fn storage(resources: &At<'_>, errors: &mut Errors) {
+fn storage(resources: &Cursor<'_>, errors: &mut Errors) {
     let requests = resources.at("requests");
     let amount = requests.key("storage");
     let mut error = match Quantity::from_value(amount.value) {
@@ -74,7 +74,7 @@ fn storage(resources: &At<'_>, errors: &mut Errors) {
     errors.push(error);
 }
 
-fn core_source(source: &At<'_>, errors: &mut Errors) {
+fn core_source(source: &Cursor<'_>, errors: &mut Errors) {
     if source.at("apiGroup").is_empty() && source.at("kind").text() != "PersistentVolumeClaim" {
         let mut error =
             source.invalid("must be 'PersistentVolumeClaim' when referencing the default apiGroup");
@@ -83,7 +83,7 @@ fn core_source(source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn same_source(spec: &At<'_>, errors: &mut Errors) {
+fn same_source(spec: &Cursor<'_>, errors: &mut Errors) {
     let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
     if !source.is_set() || !reference.is_set() {
         return;

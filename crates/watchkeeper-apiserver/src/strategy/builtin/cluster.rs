@@ -6,7 +6,7 @@ use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{
             self,
             DefaultValue::{EmptyObject, Null, Str},
@@ -104,7 +104,7 @@ fn without_value(path: &str, detail: impl Into<String>) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, path, Some("".into()), detail)
 }
 
-fn create_new_event(object: &At<'_>, errors: &mut Errors) {
+fn create_new_event(object: &Cursor<'_>, errors: &mut Errors) {
     series(object, errors);
     let time = object.at("eventTime");
     if !time.is_set() {
@@ -123,7 +123,7 @@ fn create_new_event(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn series(object: &At<'_>, errors: &mut Errors) {
+fn series(object: &Cursor<'_>, errors: &mut Errors) {
     let series = object.at("series");
     if !series.is_set() {
         return;
@@ -137,7 +137,7 @@ fn series(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn update_new_event(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update_new_event(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     if object.at("series").value != old.at("series").value {
         series(object, errors);
     }
@@ -162,7 +162,7 @@ const EVENT_FIELDS: EventFields =
 const NEW_EVENT_FIELDS: EventFields =
     EventFields { about: "regarding", controller: "reportingController", note: "note" };
 
-fn event(object: &At<'_>, fields: &EventFields, errors: &mut Errors) {
+fn event(object: &Cursor<'_>, fields: &EventFields, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let home = metadata.at("namespace").text();
     let about = object.at(fields.about);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     names,
     table::{self, Rule, RuleTable},
 };
@@ -18,7 +18,7 @@ const CONDITION: RuleTable = &[
 ];
 
 /// Checks a list of conditions. Types must be unique.
-pub(super) fn conditions(conditions: &At<'_>, errors: &mut Errors) {
+pub(super) fn conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for condition in conditions.items() {
         let kind = condition.at("type");
@@ -32,7 +32,7 @@ pub(super) fn conditions(conditions: &At<'_>, errors: &mut Errors) {
 }
 
 /// Returns whether the condition `kind` is true in a list of conditions.
-pub(super) fn is_true(conditions: &At<'_>, kind: &str) -> bool {
+pub(super) fn is_true(conditions: &Cursor<'_>, kind: &str) -> bool {
     conditions
         .items()
         .any(|condition| condition.at("type").text() == kind && condition.at("status").text() == "True")

@@ -7,7 +7,7 @@ use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{self, DefaultValue},
         metadata, names,
     },
@@ -49,7 +49,7 @@ fn decoded_len(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }
 
-fn keys(data: &At<'_>, errors: &mut Errors) {
+fn keys(data: &Cursor<'_>, errors: &mut Errors) {
     for (name, value) in data.entries() {
         let wrong = names::config_key(name);
         errors.extend(
@@ -60,7 +60,7 @@ fn keys(data: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_config_map(object: &At<'_>, errors: &mut Errors) {
+fn validate_config_map(object: &Cursor<'_>, errors: &mut Errors) {
     let (data, binary) = (object.at("data"), object.at("binaryData"));
     keys(&data, errors);
     keys(&binary, errors);
@@ -77,7 +77,7 @@ fn validate_config_map(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn immutable_members(object: &At<'_>, old: &At<'_>, members: &[&str], errors: &mut Errors) {
+fn immutable_members(object: &Cursor<'_>, old: &Cursor<'_>, members: &[&str], errors: &mut Errors) {
     if !old.at("immutable").is_true() {
         return;
     }
@@ -92,7 +92,7 @@ fn immutable_members(object: &At<'_>, old: &At<'_>, members: &[&str], errors: &m
     }
 }
 
-fn update_config_map(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update_config_map(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     immutable_members(object, old, &["data", "binaryData"], errors);
 }
 
@@ -112,7 +112,7 @@ fn secret_defaults(object: &mut Value) {
     }
 }
 
-fn validate_secret(object: &At<'_>, errors: &mut Errors) {
+fn validate_secret(object: &Cursor<'_>, errors: &mut Errors) {
     let data = object.at("data");
     keys(&data, errors);
     let size: usize = data.entries().map(|(_, value)| decoded_len(value.text())).sum();
@@ -155,7 +155,7 @@ fn validate_secret(object: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the bytes are a JSON object. The error does not show the value, because it is secret.
-fn json_inside(entry: &At<'_>, errors: &mut Errors) {
+fn json_inside(entry: &Cursor<'_>, errors: &mut Errors) {
     let bytes = STANDARD.decode(entry.text()).unwrap_or_default();
     if serde_json::from_slice::<edit::Members>(&bytes).is_err() {
         errors.push(FieldError::new(
@@ -167,7 +167,7 @@ fn json_inside(entry: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn update_secret(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update_secret(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     object.at("type").immutable(&old.at("type"), errors);
     immutable_members(object, old, &["data"], errors);
 }

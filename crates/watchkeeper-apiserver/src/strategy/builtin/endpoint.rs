@@ -11,7 +11,7 @@ use super::row::{PLAIN, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{
             self,
             DefaultValue::{EmptyObject, Null, Str},
@@ -35,7 +35,7 @@ pub(super) const ENDPOINTS: StrategyRow = StrategyRow {
     },
     warnings: |object, _| {
         let is_of_controller = label(object, "endpoints.kubernetes.io/managed-by") == "endpoint-controller";
-        let root = At::root(object);
+        let root = Cursor::root(object);
         let mut warnings = Vec::new();
         if !is_of_controller {
             table::visit(&root, None, "subsets[].addresses|notReadyAddresses[].ip", &mut |ip, _| {
@@ -73,7 +73,7 @@ pub(super) const ENDPOINT_SLICE: StrategyRow = StrategyRow {
     },
     warnings: |object, old| {
         let mut warnings = Vec::new();
-        let root = At::root(object);
+        let root = Cursor::root(object);
         let kind = root.at("addressType");
         if old.is_none() && kind.text() == "FQDN" {
             warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
@@ -97,7 +97,7 @@ fn label<'a>(object: &'a Value, name: &str) -> &'a str {
 }
 
 /// Returns a warning about an IPv6 address that is not in its canonical form.
-fn form_of_ip(ip: &At<'_>) -> Option<String> {
+fn form_of_ip(ip: &Cursor<'_>) -> Option<String> {
     let canonical = ip.text().parse::<Ipv6Addr>().ok()?.to_string();
     (canonical != ip.text()).then(|| {
         format!(
@@ -144,20 +144,20 @@ const PORT: RuleTable = &[
 ];
 
 /// Checks an optional node name. A present empty string is checked.
-fn node_name(name: &At<'_>, errors: &mut Errors) {
+fn node_name(name: &Cursor<'_>, errors: &mut Errors) {
     if name.is_set() {
         errors.extend(names::dns_subdomain(name.text()).into_iter().map(|detail| name.invalid(detail)));
     }
 }
 
-fn app_protocol(protocol: &At<'_>, errors: &mut Errors) {
+fn app_protocol(protocol: &Cursor<'_>, errors: &mut Errors) {
     if protocol.is_set() {
         errors.extend(names::qualified(protocol.text()).into_iter().map(|detail| protocol.invalid(detail)));
     }
 }
 
 /// Requires names for several ports.
-fn named_ports(ports: &At<'_>, errors: &mut Errors) {
+fn named_ports(ports: &Cursor<'_>, errors: &mut Errors) {
     let needs_names = ports.items().count() > 1;
     for port in ports.items() {
         if needs_names && port.at("name").is_empty() {
@@ -168,7 +168,7 @@ fn named_ports(ports: &At<'_>, errors: &mut Errors) {
 }
 
 /// Rejects addresses that not all nodes can reach, such as loopback.
-fn reachable(ip: &At<'_>, errors: &mut Errors) {
+fn reachable(ip: &Cursor<'_>, errors: &mut Errors) {
     let Ok(address) = ip.text().parse::<IpAddr>() else {
         errors.push(ip.invalid("must be a valid IP address"));
         return;
@@ -202,7 +202,7 @@ const SLICE_PORT: RuleTable = &[
     ("appProtocol", &[Rule::Check(app_protocol)]),
 ];
 
-fn slice_ports(ports: &At<'_>, errors: &mut Errors) {
+fn slice_ports(ports: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for port in ports.items() {
         let name = port.at("name");
@@ -231,7 +231,7 @@ const ENDPOINT: RuleTable = &[
     ("hints.forNodes[].name", &[Rule::EvenEmpty(names::dns_subdomain)]),
 ];
 
-fn endpoints(object: &At<'_>, errors: &mut Errors) {
+fn endpoints(object: &Cursor<'_>, errors: &mut Errors) {
     let kind = object.at("addressType");
     let endpoints = object.at("endpoints");
     if endpoints.items().count() > 1000 {
@@ -252,7 +252,7 @@ fn endpoints(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn slice_address(kind: &str, addresses: &At<'_>, address: &At<'_>, errors: &mut Errors) {
+fn slice_address(kind: &str, addresses: &Cursor<'_>, address: &Cursor<'_>, errors: &mut Errors) {
     let wrong = match kind {
         "FQDN" if address.is_empty() => {
             errors.push(address.missing(""));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::row::{CLUSTER, StatusMetadata, StrategyRow};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, Int, IntPtr},
@@ -161,7 +161,7 @@ const NON_RESOURCE_RULE: RuleTable = &[
     ),
 ];
 
-fn verbs(verbs: &At<'_>, errors: &mut Errors) {
+fn verbs(verbs: &Cursor<'_>, errors: &mut Errors) {
     if has_wildcard(verbs) {
         only_wildcard(verbs, "verbs", errors);
     } else if !verbs.items().all(|verb| VERBS.contains(&verb.text())) {
@@ -169,7 +169,7 @@ fn verbs(verbs: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn namespaces(rule: &At<'_>, errors: &mut Errors) {
+fn namespaces(rule: &Cursor<'_>, errors: &mut Errors) {
     let namespaces = rule.at("namespaces");
     if namespaces.is_empty() {
         if !rule.at("clusterScope").is_true() {
@@ -190,7 +190,7 @@ fn namespaces(rule: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn urls(urls: &At<'_>, errors: &mut Errors) {
+fn urls(urls: &Cursor<'_>, errors: &mut Errors) {
     if has_wildcard(urls) {
         only_wildcard(urls, "non-resource URLs", errors);
         return;
@@ -241,7 +241,7 @@ const SUBJECTS: [(&str, &str, RuleTable); 3] = [
     ("Group", "group", &[("name", &[Rule::Required])]),
 ];
 
-fn subject(subject: &At<'_>, errors: &mut Errors) {
+fn subject(subject: &Cursor<'_>, errors: &mut Errors) {
     let kind = subject.at("kind");
     let Some((_, member, rules)) = SUBJECTS.iter().find(|(name, ..)| *name == kind.text()) else {
         let mut error = kind.unsupported(&["Group", "ServiceAccount", "User"]);
@@ -329,11 +329,11 @@ const RESPONSE: RuleTable = &[
     ),
 ];
 
-fn level(spec: &At<'_>, errors: &mut Errors) {
+fn level(spec: &Cursor<'_>, errors: &mut Errors) {
     table::check(LEVEL, spec, errors);
 }
 
-fn not_negative(number: &At<'_>, errors: &mut Errors) {
+fn not_negative(number: &Cursor<'_>, errors: &mut Errors) {
     if number.int().is_some_and(|number| number < 0) {
         errors.push(number.invalid("must be a non-negative integer"));
     }
@@ -343,7 +343,7 @@ fn not_negative(number: &At<'_>, errors: &mut Errors) {
 const HASH_BITS: f64 = 60.0;
 const QUEUES_MAX: i64 = 10_000_000;
 
-fn queuing(queuing: &At<'_>, errors: &mut Errors) {
+fn queuing(queuing: &Cursor<'_>, errors: &mut Errors) {
     let (length, queues, hand_size) =
         (queuing.at("queueLengthLimit"), queuing.at("queues"), queuing.at("handSize"));
     if length.int().unwrap_or(0) <= 0 {
@@ -390,7 +390,7 @@ fn schema(level: &str, precedence: i64, distinguisher: Option<&str>, groups: &[&
     spec
 }
 
-fn fixed_value(spec: &At<'_>, name: &str, fixed: &Value, errors: &mut Errors) {
+fn fixed_value(spec: &Cursor<'_>, name: &str, fixed: &Value, errors: &mut Errors) {
     let mut given = spec.value.clone();
     if let Some(members) = given.as_object_mut() {
         members.retain(|_, value| !value.is_null());

@@ -43,8 +43,8 @@ use serde_json::Value;
 
 use self::row::{StatusMetadata, StrategyRow};
 use super::{
-    Part, Rules, Strategy, WriteContext,
-    at::{At, Errors},
+    Part, Strategy, StrategySettings, WriteContext,
+    cursor::{Cursor, Errors},
     edit, gates, metadata, table,
 };
 use crate::field::FieldError;
@@ -98,8 +98,8 @@ fn all_but(object: &mut Value, old: &Value, kept: &[&str]) {
 }
 
 impl Strategy for Builtin {
-    fn rules(&self) -> Rules {
-        self.row.rules()
+    fn settings(&self) -> StrategySettings {
+        self.row.settings()
     }
 
     fn set_defaults(&self, object: &mut Value) {
@@ -187,7 +187,7 @@ impl Strategy for Builtin {
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        let root = At::root(object);
+        let root = Cursor::root(object);
         let check_metadata = |errors: &mut Errors| {
             metadata::validate_create(&root, self.row.names, self.row.is_namespaced, errors);
             self.row.finalizers(&root, errors);
@@ -206,7 +206,7 @@ impl Strategy for Builtin {
 
     fn validate_update(&self, part: Part<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        let (root, old) = (At::root(object), At::root(old));
+        let (root, old) = (Cursor::root(object), Cursor::root(old));
         metadata::validate_update(&root, &old, &mut errors);
         self.row.finalizers(&root, &mut errors);
         match part {

@@ -6,7 +6,7 @@ use super::row::{CLUSTER, StrategyRow};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{self, DefaultValue},
         names::{self, NameRule},
     },
@@ -68,7 +68,7 @@ fn prepare_subresource(_name: &str, object: &mut Value, old: &Value) {
     edit::take_from(object, old, "status");
 }
 
-fn finalizers(object: &At<'_>, names_items: bool, errors: &mut Errors) {
+fn finalizers(object: &Cursor<'_>, names_items: bool, errors: &mut Errors) {
     let spec = object.at("spec");
     let finalizers = spec.at("finalizers");
     for finalizer in finalizers.items() {
@@ -86,7 +86,7 @@ fn finalizers(object: &At<'_>, names_items: bool, errors: &mut Errors) {
     }
 }
 
-fn validate_status(object: &At<'_>, _old: &At<'_>, errors: &mut Errors) {
+fn validate_status(object: &Cursor<'_>, _old: &Cursor<'_>, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let status = object.at("status");
     // The path is that of upstream, including the capital letter.

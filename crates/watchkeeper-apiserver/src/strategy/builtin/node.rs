@@ -9,7 +9,7 @@ use super::{
     row::{CLUSTER, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors, moved},
+    cursor::{Cursor, Errors, moved},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr, Null, Str},
@@ -135,7 +135,7 @@ fn pod_cidrs(spec: &mut edit::Members) {
 }
 
 /// Checks taints. Errors have a path that does not exist, as upstream.
-fn taints(object: &At<'_>, errors: &mut Errors) {
+fn taints(object: &Cursor<'_>, errors: &mut Errors) {
     moved("spec.taints", "metadata.taints", errors, |errors| {
         let spec = object.at("spec");
         let mut seen = BTreeSet::new();
@@ -152,7 +152,7 @@ fn taints(object: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that amounts are not negative. Paths contain the name of the resource after a dot.
-fn resources(object: &At<'_>, errors: &mut Errors) {
+fn resources(object: &Cursor<'_>, errors: &mut Errors) {
     let status = object.at("status");
     for list in ["capacity", "allocatable"] {
         let amounts = status.at(list);
@@ -162,7 +162,7 @@ fn resources(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn one_per_family(cidrs: &At<'_>, errors: &mut Errors) {
+fn one_per_family(cidrs: &Cursor<'_>, errors: &mut Errors) {
     let families: Vec<bool> = cidrs.items().map(|cidr| cidr.text().contains(':')).collect();
     let is_dual = families.len() == 2 && families.first() != families.last();
     if families.len() > 1 && !is_dual {
@@ -170,7 +170,7 @@ fn one_per_family(cidrs: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn declared_features(features: &At<'_>, errors: &mut Errors) {
+fn declared_features(features: &Cursor<'_>, errors: &mut Errors) {
     let is_name = |name: &str| {
         let is_word = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
         name.len() <= 253
@@ -196,7 +196,7 @@ fn declared_features(features: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn update_node(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update_node(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let status = object.at("status");
     table::check(&[("addresses", &[Rule::UniqueItems])], &status, errors);
     let (spec, old) = (object.at("spec"), old.at("spec"));

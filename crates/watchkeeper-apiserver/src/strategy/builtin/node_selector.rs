@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     names,
     table::{self, Rule, RuleTable},
 };
@@ -27,7 +27,7 @@ pub(super) const FIELD: RuleTable = &[
     ("values[]", &[Rule::EvenEmpty(names::dns_subdomain)]),
 ];
 
-pub(super) fn expression_values(requirement: &At<'_>, errors: &mut Errors) {
+pub(super) fn expression_values(requirement: &Cursor<'_>, errors: &mut Errors) {
     let values = requirement.at("values");
     let count = values.items().count();
     match requirement.at("operator").text() {
@@ -46,7 +46,7 @@ pub(super) fn expression_values(requirement: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn field_values(requirement: &At<'_>, errors: &mut Errors) {
+fn field_values(requirement: &Cursor<'_>, errors: &mut Errors) {
     let values = requirement.at("values");
     match requirement.at("operator").text() {
         "In" | "NotIn" if values.items().count() == 1 => {}
@@ -58,14 +58,14 @@ fn field_values(requirement: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn field_key(key: &At<'_>, errors: &mut Errors) {
+fn field_key(key: &Cursor<'_>, errors: &mut Errors) {
     if key.text() != "metadata.name" {
         errors.push(key.invalid("not a valid field selector key"));
     }
 }
 
 /// Checks the allowed topologies of a storage class. Terms must be unique, and keys within a term.
-pub(super) fn topologies(terms: &At<'_>, errors: &mut Errors) {
+pub(super) fn topologies(terms: &Cursor<'_>, errors: &mut Errors) {
     let mut known: BTreeSet<Vec<(String, BTreeSet<String>)>> = BTreeSet::new();
     for term in terms.items() {
         let expressions = term.at("matchLabelExpressions");
@@ -124,7 +124,7 @@ pub(super) fn deprecation(label: &str) -> Option<&'static str> {
 }
 
 /// Returns warnings about deprecated keys of a list of requirements.
-pub(super) fn expression_warnings(expressions: &At<'_>) -> Vec<String> {
+pub(super) fn expression_warnings(expressions: &Cursor<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for expression in expressions.items() {
         let key = expression.at("key");

@@ -11,7 +11,7 @@ use super::{
     row::{PLAIN, StatusMetadata, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr},
@@ -48,7 +48,7 @@ const POD_SPEC: RuleTable = &[
     ("", &[Rule::Check(expiration)]),
 ];
 
-fn uid(uid: &At<'_>, errors: &mut Errors) {
+fn uid(uid: &Cursor<'_>, errors: &mut Errors) {
     if uid.is_empty() {
         errors.push(uid.invalid("must not be empty"));
     }
@@ -57,7 +57,7 @@ fn uid(uid: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn expiration(spec: &At<'_>, errors: &mut Errors) {
+fn expiration(spec: &Cursor<'_>, errors: &mut Errors) {
     const LEAST: i64 = 3600;
     let domain = spec.at("signerName").text().split('/').next().unwrap_or_default();
     let is_of_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
@@ -69,7 +69,7 @@ fn expiration(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that exactly one of the two forms of the key is given.
-fn pod_key(spec: &At<'_>, errors: &mut Errors) {
+fn pod_key(spec: &Cursor<'_>, errors: &mut Errors) {
     let (stub, key, proof) =
         (spec.at("stubPKCS10Request"), spec.at("pkixPublicKey"), spec.at("proofOfPossession"));
     match (stub.is_empty(), key.is_empty(), proof.is_empty()) {
@@ -96,7 +96,7 @@ fn pod_key(spec: &At<'_>, errors: &mut Errors) {
 
 const OUTCOMES: [&str; 3] = ["Issued", "Denied", "Failed"];
 
-fn pod_status(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn pod_status(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (status, old_status) = (object.at("status"), old.at("status"));
     let conditions = status.at("conditions");
     let start = errors.len();
@@ -121,7 +121,7 @@ fn pod_status(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     if errors.len() > start {
         return;
     }
-    let is = |status: &At<'_>, kinds: &[&str]| {
+    let is = |status: &Cursor<'_>, kinds: &[&str]| {
         kinds.iter().any(|kind| condition::is_true(&status.at("conditions"), kind))
     };
     let is_changed = status.value != old_status.value && !(status.is_empty() && old_status.is_empty());
@@ -148,7 +148,7 @@ fn pod_status(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn issued(status: &At<'_>, errors: &mut Errors) {
+fn issued(status: &Cursor<'_>, errors: &mut Errors) {
     let chain = status.at("certificateChain");
     let blocks = pem::parse_many(chain.text()).unwrap_or_default();
     let problem = match blocks.first() {

@@ -9,7 +9,7 @@ use super::{
     row::{PLAIN, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{self, DefaultValue::EmptyObject, Members},
     names,
     quantity::{self, Quantity},
@@ -26,7 +26,8 @@ pub(super) const RESOURCE_QUOTA: StrategyRow = StrategyRow {
     validate_update: |object, old, errors| {
         let (spec, old) = (object.at("spec"), old.at("spec"));
         let (scopes, old_scopes) = (spec.at("scopes"), old.at("scopes"));
-        let set = |list: &At<'_>| list.items().map(|scope| scope.text().to_owned()).collect::<BTreeSet<_>>();
+        let set =
+            |list: &Cursor<'_>| list.items().map(|scope| scope.text().to_owned()).collect::<BTreeSet<_>>();
         if set(&scopes) != set(&old_scopes) {
             errors.push(scopes.invalid("field is immutable"));
         }
@@ -56,7 +57,7 @@ const OPPOSITES: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminatin
 const COMPUTE: [&str; 6] =
     ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
 
-fn quota_amounts(amounts: &At<'_>, errors: &mut Errors) {
+fn quota_amounts(amounts: &Cursor<'_>, errors: &mut Errors) {
     for (name, amount) in amounts.entries() {
         resource_name::check_of_quota(name, &amount, errors);
         resource_name::check_amount(name, &amount, errors);
@@ -78,7 +79,7 @@ fn counts(scope: &str, name: &str) -> bool {
 }
 
 /// Returns the number of resources of the quota that cannot be counted with `scope`.
-fn uncountable(spec: &At<'_>, scope: &str) -> usize {
+fn uncountable(spec: &Cursor<'_>, scope: &str) -> usize {
     let hard = spec.at("hard");
     hard.entries().filter(|(name, _)| resource_name::is_standard_quota(name) && !counts(scope, name)).count()
 }
@@ -87,7 +88,7 @@ fn conflicts(used: &BTreeSet<String>) -> usize {
     OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| used.contains(*scope))).count()
 }
 
-fn scopes(spec: &At<'_>, errors: &mut Errors) {
+fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
     let scopes = spec.at("scopes");
     let mut used = BTreeSet::new();
     for scope in scopes.items() {
@@ -103,10 +104,10 @@ fn scopes(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the requirements on scopes. Paths of errors have no index.
-fn scope_selector(spec: &At<'_>, errors: &mut Errors) {
+fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
     let selector = spec.at("scopeSelector");
     let list = selector.at("matchExpressions");
-    let at = |member: &str, value: &At<'_>, detail: &str| {
+    let at = |member: &str, value: &Cursor<'_>, detail: &str| {
         let mut error = list.at(member).invalid(detail);
         error.bad_value = Some(value.value.clone());
         error
@@ -212,7 +213,7 @@ fn limit_defaults(limit: &mut Members) {
     }
 }
 
-fn limits(limits: &At<'_>, errors: &mut Errors) {
+fn limits(limits: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for limit in limits.items() {
         let kind = limit.at("type");
@@ -248,7 +249,7 @@ fn limits(limits: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn limit_type(kind: &At<'_>, errors: &mut Errors) {
+fn limit_type(kind: &Cursor<'_>, errors: &mut Errors) {
     let wrong = names::qualified(kind.text());
     if !wrong.is_empty() {
         errors.extend(wrong.into_iter().map(|detail| kind.invalid(detail)));
@@ -259,7 +260,7 @@ fn limit_type(kind: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn storage_bounds(limit: &At<'_>, errors: &mut Errors) {
+fn storage_bounds(limit: &Cursor<'_>, errors: &mut Errors) {
     if !limit.at("min").key("storage").is_set() && !limit.at("max").key("storage").is_set() {
         errors.push(
             limit
@@ -280,7 +281,7 @@ const ORDER: [(&str, &str, &str, &str, &str); 6] = [
     ("default", "max", "default", "default value", "max value"),
 ];
 
-fn bounds(limit: &At<'_>, name: &str, is_of_pods: bool, errors: &mut Errors) {
+fn bounds(limit: &Cursor<'_>, name: &str, is_of_pods: bool, errors: &mut Errors) {
     let amount = |list: &str| {
         let is_ignored = is_of_pods && list.starts_with("default");
         (!is_ignored).then(|| Quantity::from_value(limit.at(list).key(name).value)).flatten()

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{Null, Str},
@@ -56,7 +56,7 @@ fn binding_defaults(object: &mut Value) {
     });
 }
 
-fn validate_cluster_role(object: &At<'_>, errors: &mut Errors) {
+fn validate_cluster_role(object: &Cursor<'_>, errors: &mut Errors) {
     rules(object, false, errors);
     table::check(AGGREGATION, object, errors);
 }
@@ -73,7 +73,7 @@ const AGGREGATION: RuleTable = &[(
 )];
 
 /// Reports a malformed selector, which selects nothing, as one invalid value.
-fn selectable(selector: &At<'_>, errors: &mut Errors) {
+fn selectable(selector: &Cursor<'_>, errors: &mut Errors) {
     let mut wrong = Errors::new();
     metadata::label_selector(selector, &mut wrong);
     if !wrong.is_empty() {
@@ -81,11 +81,11 @@ fn selectable(selector: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_cluster_binding(object: &At<'_>, errors: &mut Errors) {
+fn validate_cluster_binding(object: &Cursor<'_>, errors: &mut Errors) {
     binding(object, &["ClusterRole"], errors);
 }
 
-fn rules(object: &At<'_>, is_namespaced: bool, errors: &mut Errors) {
+fn rules(object: &Cursor<'_>, is_namespaced: bool, errors: &mut Errors) {
     for rule in object.at("rules").items() {
         let verbs = rule.at("verbs");
         if verbs.is_empty() {
@@ -112,7 +112,7 @@ fn rules(object: &At<'_>, is_namespaced: bool, errors: &mut Errors) {
     }
 }
 
-fn binding(object: &At<'_>, kinds: &[&str], errors: &mut Errors) {
+fn binding(object: &Cursor<'_>, kinds: &[&str], errors: &mut Errors) {
     let role = object.at("roleRef");
     if role.at("apiGroup").text() != GROUP {
         errors.push(role.at("apiGroup").unsupported(&[GROUP]));

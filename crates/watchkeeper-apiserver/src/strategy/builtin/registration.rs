@@ -7,7 +7,7 @@ use super::{
     row::{CLUSTER, StatusMetadata, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr},
@@ -65,7 +65,7 @@ const SERVICE_SPEC: RuleTable = &[
     ("", &[Rule::Check(service)]),
 ];
 
-fn service(spec: &At<'_>, errors: &mut Errors) {
+fn service(spec: &Cursor<'_>, errors: &mut Errors) {
     let (service, bundle) = (spec.at("service"), spec.at("caBundle"));
     let skips = spec.at("insecureSkipTLSVerify");
     if !service.is_set() {

@@ -3,7 +3,7 @@
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         names,
         quantity::Quantity,
     },
@@ -75,12 +75,12 @@ pub(super) fn is_whole(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
 
-fn invalid(at: &At<'_>, name: &str, detail: impl Into<String>) -> FieldError {
+fn invalid(at: &Cursor<'_>, name: &str, detail: impl Into<String>) -> FieldError {
     FieldError::new(FieldErrorKind::Invalid, at.path(), Some(name.into()), detail)
 }
 
 /// Checks a resource name. `at` is the location of its amount.
-pub(super) fn check(name: &str, at: &At<'_>, errors: &mut Errors) {
+pub(super) fn check(name: &str, at: &Cursor<'_>, errors: &mut Errors) {
     let wrong = names::qualified(name);
     if !wrong.is_empty() {
         errors.extend(wrong.into_iter().map(|detail| invalid(at, name, detail)));
@@ -90,7 +90,7 @@ pub(super) fn check(name: &str, at: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a resource name for containers.
-pub(super) fn check_of_container(name: &str, at: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_of_container(name: &str, at: &Cursor<'_>, errors: &mut Errors) {
     check(name, at, errors);
     if !name.contains('/') {
         if !CONTAINER.contains(&name) && !is_huge_pages(name) {
@@ -102,7 +102,7 @@ pub(super) fn check_of_container(name: &str, at: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a resource name for quotas.
-pub(super) fn check_of_quota(name: &str, at: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_of_quota(name: &str, at: &Cursor<'_>, errors: &mut Errors) {
     check(name, at, errors);
     if !name.contains('/') && !is_standard_quota(name) {
         errors.push(invalid(at, name, "must be a standard resource for quota"));
@@ -110,7 +110,7 @@ pub(super) fn check_of_quota(name: &str, at: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks an amount of the resource `name`: not negative, and an integer for countable resources.
-pub(super) fn check_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_amount(name: &str, amount: &Cursor<'_>, errors: &mut Errors) {
     let Some(quantity) = Quantity::from_value(amount.value) else { return };
     if quantity.is_negative() {
         errors.push(amount.invalid("must be greater than or equal to 0"));

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::super::{
-    Part, Rules, WriteContext,
-    at::{At, Errors},
+    Part, StrategySettings, WriteContext,
+    cursor::{Cursor, Errors},
     edit::Fill,
     gates::GatedTypes,
     names::NameRule,
@@ -70,11 +70,11 @@ pub(super) struct StrategyRow {
     /// The rules of the status, for writes of the `status` subresource. They run before `validate_status`.
     pub(super) status_table: RuleTable,
     /// Validates the object, on create and on update of the object itself.
-    pub(super) validate: fn(&At<'_>, &mut Errors),
-    pub(super) validate_create: fn(&At<'_>, &mut Errors),
-    pub(super) validate_update: fn(&At<'_>, &At<'_>, &mut Errors),
-    pub(super) validate_status: fn(&At<'_>, &At<'_>, &mut Errors),
-    pub(super) validate_subresource: fn(&str, &At<'_>, &At<'_>, &mut Errors),
+    pub(super) validate: fn(&Cursor<'_>, &mut Errors),
+    pub(super) validate_create: fn(&Cursor<'_>, &mut Errors),
+    pub(super) validate_update: fn(&Cursor<'_>, &Cursor<'_>, &mut Errors),
+    pub(super) validate_status: fn(&Cursor<'_>, &Cursor<'_>, &mut Errors),
+    pub(super) validate_subresource: fn(&str, &Cursor<'_>, &Cursor<'_>, &mut Errors),
     /// The deprecation warning for every request to the kind.
     pub(super) deprecation: Option<&'static str>,
     pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
@@ -121,8 +121,8 @@ pub(super) const CLUSTER: StrategyRow = StrategyRow { is_namespaced: false, ..PL
 const KNOWN_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 impl StrategyRow {
-    pub(super) fn rules(&self) -> Rules {
-        Rules {
+    pub(super) fn settings(&self) -> StrategySettings {
+        StrategySettings {
             creates_on_update: self.creates_on_update,
             takes_unconditional_update: self.takes_unconditional_update,
             delete_returns_object: self.delete_returns_object,
@@ -131,7 +131,7 @@ impl StrategyRow {
         }
     }
 
-    pub(super) fn finalizers(&self, object: &At<'_>, errors: &mut Errors) {
+    pub(super) fn finalizers(&self, object: &Cursor<'_>, errors: &mut Errors) {
         if !self.qualifies_finalizers {
             return;
         }

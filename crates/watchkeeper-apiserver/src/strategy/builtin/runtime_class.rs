@@ -9,7 +9,7 @@ use super::{
     row::{CLUSTER, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors, moved},
+    cursor::{Cursor, Errors, moved},
     edit, names, quantity,
     table::{self, Rule, RuleTable},
 };
@@ -39,7 +39,7 @@ const RULES: RuleTable = &[
 ];
 
 /// Checks the overhead like the limits of a container, and reports errors there.
-fn overhead(amounts: &At<'_>, errors: &mut Errors) {
+fn overhead(amounts: &Cursor<'_>, errors: &mut Errors) {
     moved("overhead.podFixed", "overhead.limits", errors, |errors| {
         for (name, amount) in amounts.entries() {
             resource_name::check_of_container(name, &amount, errors);
@@ -54,7 +54,7 @@ const TOLERATION: RuleTable = &[
     ("effect", &[Rule::OneOf(&["NoSchedule", "PreferNoSchedule", "NoExecute"])]),
 ];
 
-fn toleration(toleration: &At<'_>, errors: &mut Errors) {
+fn toleration(toleration: &Cursor<'_>, errors: &mut Errors) {
     let operator = toleration.at("operator");
     if toleration.at("key").is_empty() && operator.text() != "Exists" {
         errors.push(operator.invalid(
@@ -82,7 +82,7 @@ fn toleration(toleration: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn tolerations(tolerations: &At<'_>, errors: &mut Errors) {
+fn tolerations(tolerations: &Cursor<'_>, errors: &mut Errors) {
     for toleration in tolerations.items() {
         table::check(TOLERATION, &toleration, errors);
     }

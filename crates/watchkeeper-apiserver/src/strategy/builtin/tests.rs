@@ -459,7 +459,7 @@ fn boolean_strategy_settings_equal_those_of_kube_apiserver() {
         ("batch", "Job"),
     ];
     for (group, kind) in kinds {
-        let rules = for_builtin(group, "v1", kind).rules();
+        let rules = for_builtin(group, "v1", kind).settings();
         assert_eq!(rules.creates_on_update, creates.contains(&kind), "{kind}");
         assert_eq!(rules.delete_returns_object, returns.contains(&kind), "{kind}");
         assert_eq!(rules.takes_unconditional_update, !conditional.contains(&kind), "{kind}");

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::strategy::at::{At, Errors};
+use crate::strategy::cursor::{Cursor, Errors};
 
 /// The forms of an iSCSI name, each with its prefix: `iqn.2001-04.com.example:x`, `eui.` with 16 and `naa.` with 32 letters
 /// or digits.
@@ -18,7 +18,7 @@ static ISCSI_NAMES: LazyLock<[(&str, Option<Regex>); 3]> = LazyLock::new(|| {
 });
 
 /// Checks the name of an iSCSI initiator or target.
-pub(super) fn iscsi_name(name: &At<'_>, errors: &mut Errors) {
+pub(super) fn iscsi_name(name: &Cursor<'_>, errors: &mut Errors) {
     let text = name.text();
     let form = ISCSI_NAMES.iter().find(|(prefix, _)| text.starts_with(prefix));
     match form {
@@ -31,7 +31,7 @@ pub(super) fn iscsi_name(name: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that a Flocker source names its dataset in exactly one way.
-pub(super) fn flocker(source: &At<'_>, errors: &mut Errors) {
+pub(super) fn flocker(source: &Cursor<'_>, errors: &mut Errors) {
     let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
     match (name.is_empty(), uuid.is_empty()) {
         (true, true) => errors.push(source.missing("one of datasetName and datasetUUID is required")),
@@ -46,7 +46,7 @@ pub(super) fn flocker(source: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a list of `host:port`, separated by commas.
-pub(super) fn host_ports(registry: &At<'_>, errors: &mut Errors) {
+pub(super) fn host_ports(registry: &Cursor<'_>, errors: &mut Errors) {
     for pair in registry.text().split(',') {
         if pair.rsplit_once(':').is_none_or(|(host, _)| host.contains(':') && !host.ends_with(']')) {
             errors.push(registry.invalid("must be a host:port pair or multiple pairs separated by commas"));
@@ -55,7 +55,7 @@ pub(super) fn host_ports(registry: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that a Fibre Channel source names its target in exactly one way.
-pub(super) fn fibre_channel(source: &At<'_>, errors: &mut Errors) {
+pub(super) fn fibre_channel(source: &Cursor<'_>, errors: &mut Errors) {
     let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
     match (names.is_empty(), ids.is_empty()) {
         (true, true) => {
@@ -76,7 +76,7 @@ pub(super) fn fibre_channel(source: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the options of a flex volume use no domain of Kubernetes.
-pub(super) fn flex_options(options: &At<'_>, errors: &mut Errors) {
+pub(super) fn flex_options(options: &Cursor<'_>, errors: &mut Errors) {
     for (name, option) in options.entries() {
         let domain = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
         if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
@@ -88,7 +88,7 @@ pub(super) fn flex_options(options: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the URI of an Azure disk matches the kind of the disk.
-pub(super) fn azure_uri(source: &At<'_>, errors: &mut Errors) {
+pub(super) fn azure_uri(source: &Cursor<'_>, errors: &mut Errors) {
     let (kind, uri) = (source.at("kind"), source.at("diskURI"));
     if !kind.is_set() {
         return;
@@ -116,7 +116,7 @@ mod tests {
     fn iscsi_target_names_are_iqn_eui_or_naa() {
         let is_accepted = |name: &str| {
             let (value, mut errors) = (Value::from(name), Errors::new());
-            iscsi_name(&At::root(&value), &mut errors);
+            iscsi_name(&Cursor::root(&value), &mut errors);
             errors.is_empty()
         };
         for name in [

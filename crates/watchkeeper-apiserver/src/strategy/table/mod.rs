@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     metadata,
     names::{self, FormatCheck},
     path::{PathStep, PathTarget},
@@ -28,7 +28,8 @@ pub(crate) type RuleTable = &'static [(&'static str, &'static [Rule])];
 /// A rule about the value of one field.
 ///
 /// Rules of a row run in order. A broken [`Required`](Rule::Required), [`RequiredAs`](Rule::RequiredAs) or
-/// [`Present`](Rule::Present) ends the row except for [`Immutable`](Rule::Immutable). All other rules ignore a field that is absent or empty unless stated otherwise.
+/// [`Present`](Rule::Present) ends the row except for [`Immutable`](Rule::Immutable). All other rules ignore a field that
+/// is absent or empty unless stated otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// The value must be present and not empty.
@@ -94,11 +95,11 @@ pub(crate) enum Rule {
     /// Rules for the same value that apply under a condition.
     When(FieldCondition, RuleTable),
     /// Any other rule.
-    Check(fn(&At<'_>, &mut Errors)),
+    Check(fn(&Cursor<'_>, &mut Errors)),
     /// Any other rule about a change. The second location is the old value.
-    CheckChange(fn(&At<'_>, &At<'_>, &mut Errors)),
+    CheckChange(fn(&Cursor<'_>, &Cursor<'_>, &mut Errors)),
     /// Any other rule that depends on the old value, which is absent on create.
-    CheckWith(fn(&At<'_>, Option<&At<'_>>, &mut Errors)),
+    CheckWith(fn(&Cursor<'_>, Option<&Cursor<'_>>, &mut Errors)),
 }
 
 /// A condition on the members of the value of a row. Members may be paths of plain names.
@@ -117,9 +118,9 @@ pub(crate) enum FieldCondition {
 }
 
 impl FieldCondition {
-    fn holds(self, at: &At<'_>) -> bool {
+    fn holds(self, at: &Cursor<'_>) -> bool {
         let mut holds = false;
-        let mut ask = |path: &str, test: &dyn Fn(&At<'_>) -> bool| {
+        let mut ask = |path: &str, test: &dyn Fn(&Cursor<'_>) -> bool| {
             visit(at, None, path, &mut |member, _| holds = test(member));
         };
         match self {
@@ -134,17 +135,17 @@ impl FieldCondition {
 }
 
 /// Checks a new value, or one whose rules do not depend on the old value.
-pub(crate) fn check(table: RuleTable, at: &At<'_>, errors: &mut Errors) {
+pub(crate) fn check(table: RuleTable, at: &Cursor<'_>, errors: &mut Errors) {
     walk(table, at, None, errors);
 }
 
 /// Checks a changed value, including the rules about the change.
-pub(crate) fn check_change(table: RuleTable, at: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(crate) fn check_change(table: RuleTable, at: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     walk(table, at, Some(old), errors);
 }
 
 /// Applies the rules of one row to a new value.
-pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
+pub(crate) fn check_rules(rules: &[Rule], at: &Cursor<'_>, errors: &mut Errors) {
     for rule in rules {
         if !rule.apply(at, None, errors) {
             break;
@@ -152,7 +153,7 @@ pub(crate) fn check_rules(rules: &[Rule], at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn walk(table: RuleTable, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+fn walk(table: RuleTable, at: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     for (path, rules) in table {
         visit(at, old, path, &mut |found, before| {
             let mut is_of_use = true;
@@ -165,13 +166,13 @@ fn walk(table: RuleTable, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors
     }
 }
 
-/// Calls `visit_target` with every location that `path` matches, and with the same location in `old`. Items of lists have no old
-/// location.
+/// Calls `visit_target` with every location that `path` matches, and with the same location in `old`. Items of lists have
+/// no old location.
 pub(crate) fn visit(
-    at: &At<'_>,
-    old: Option<&At<'_>>,
+    at: &Cursor<'_>,
+    old: Option<&Cursor<'_>>,
     path: &str,
-    visit_target: &mut dyn FnMut(&At<'_>, Option<&At<'_>>),
+    visit_target: &mut dyn FnMut(&Cursor<'_>, Option<&Cursor<'_>>),
 ) {
     let Some((step, rest)) = PathStep::first(path) else { return visit_target(at, old) };
     for name in step.names() {
@@ -197,7 +198,7 @@ pub(crate) fn visit(
 
 impl Rule {
     /// Applies the rule. Returns whether the following rules of the row apply.
-    fn apply(self, at: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) -> bool {
+    fn apply(self, at: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) -> bool {
         match self {
             Self::Required | Self::RequiredAs(_) => {
                 let detail = if let Self::RequiredAs(detail) = self { detail } else { "" };
@@ -273,7 +274,7 @@ impl Rule {
         true
     }
 
-    fn apply_to_number(self, at: &At<'_>, errors: &mut Errors) {
+    fn apply_to_number(self, at: &Cursor<'_>, errors: &mut Errors) {
         let quantity = || Quantity::from_value(at.value);
         match self {
             Self::AtLeast(least) => at.at_least(least, errors),
@@ -296,7 +297,7 @@ impl Rule {
         }
     }
 
-    fn apply_to_members(self, at: &At<'_>, errors: &mut Errors) {
+    fn apply_to_members(self, at: &Cursor<'_>, errors: &mut Errors) {
         match self {
             Self::MaxLength(most) if at.text().len() > most => errors.push(metadata::too_long(at, most)),
             Self::MaxItems(most) => {
@@ -329,36 +330,36 @@ impl Rule {
 }
 
 /// Returns the error for a list or map with more than `most` members.
-pub(crate) fn too_many(at: &At<'_>, most: usize) -> FieldError {
+pub(crate) fn too_many(at: &Cursor<'_>, most: usize) -> FieldError {
     let detail = format!("must have at most {most} items");
     FieldError::new(FieldErrorKind::TooMany, at.path(), None, detail)
 }
 
 /// Returns whether a list contains `*`.
-pub(crate) fn has_wildcard(list: &At<'_>) -> bool {
+pub(crate) fn has_wildcard(list: &Cursor<'_>) -> bool {
     list.items().any(|item| item.text() == "*")
 }
 
 /// Checks that a wildcard is the only entry of a list. `items` names the entries in the error.
-pub(crate) fn only_wildcard(list: &At<'_>, items: &str, errors: &mut Errors) {
+pub(crate) fn only_wildcard(list: &Cursor<'_>, items: &str, errors: &mut Errors) {
     if has_wildcard(list) && list.items().count() > 1 {
         errors.push(list.invalid(format!("if '*' is present, must not specify other {items}")));
     }
 }
 
 /// Parses a percentage such as `25%`. Returns none for anything else.
-fn percent(at: &At<'_>) -> Option<i64> {
+fn percent(at: &Cursor<'_>) -> Option<i64> {
     let digits = at.value.as_str()?.strip_suffix('%')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
 /// Returns the number or the percentage at a location; zero for anything else.
-pub(crate) fn number_or_percent(at: &At<'_>) -> i64 {
+pub(crate) fn number_or_percent(at: &Cursor<'_>) -> i64 {
     at.int().or_else(|| percent(at)).or_else(|| at.text().parse().ok()).unwrap_or(0)
 }
 
-fn int_or_percent(at: &At<'_>, errors: &mut Errors) {
+fn int_or_percent(at: &Cursor<'_>, errors: &mut Errors) {
     at.at_least(0, errors);
     if at.value.is_string() && percent(at).is_none() {
         errors.push(at.invalid(
@@ -368,7 +369,7 @@ fn int_or_percent(at: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a port given by number or by name. An absent port counts as zero.
-pub(crate) fn port_or_name(at: &At<'_>, errors: &mut Errors) {
+pub(crate) fn port_or_name(at: &Cursor<'_>, errors: &mut Errors) {
     if at.value.is_string() {
         errors.extend(names::port_name(at.text()).into_iter().map(|detail| at.invalid(detail)));
     } else if !at.int().is_some_and(|number| (1..=65535).contains(&number)) {

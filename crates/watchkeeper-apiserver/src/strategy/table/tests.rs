@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{FieldCondition, Rule, RuleTable, check, check_change};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     names,
 };
 
@@ -68,7 +68,7 @@ fn violations_are_reported_with_field_paths_in_table_order() {
             parent => parent[member] = value.clone(),
         }
         let mut errors = Errors::new();
-        check(OBJECT, &At::root(&object), &mut errors);
+        check(OBJECT, &Cursor::root(&object), &mut errors);
         assert_eq!(found(errors), *expected, "{pointer} = {value}");
     }
 }
@@ -77,7 +77,7 @@ fn violations_are_reported_with_field_paths_in_table_order() {
 fn a_valid_object_violates_no_rule() {
     let object = good();
     let mut errors = Errors::new();
-    check(OBJECT, &At::root(&object), &mut errors);
+    check(OBJECT, &Cursor::root(&object), &mut errors);
     assert_eq!(errors, []);
 }
 
@@ -86,10 +86,10 @@ fn conditional_rules_apply_only_where_their_condition_holds() {
     let mut object = good();
     object["spec"]["extra"] = json!({});
     let mut errors = Errors::new();
-    check(OBJECT, &At::root(&object), &mut errors);
+    check(OBJECT, &Cursor::root(&object), &mut errors);
     assert_eq!(errors, []);
     object["spec"]["kind"] = json!("Two");
-    check(OBJECT, &At::root(&object), &mut errors);
+    check(OBJECT, &Cursor::root(&object), &mut errors);
     assert_eq!(found(errors), ["spec.extra Forbidden"]);
 }
 
@@ -99,8 +99,8 @@ fn immutability_rules_apply_only_to_updates() {
     old["spec"]["count"] = json!(1);
     new["spec"]["count"] = json!(2);
     let mut errors = Errors::new();
-    check(OBJECT, &At::root(&new), &mut errors);
+    check(OBJECT, &Cursor::root(&new), &mut errors);
     assert_eq!(errors, []);
-    check_change(OBJECT, &At::root(&new), &At::root(&old), &mut errors);
+    check_change(OBJECT, &Cursor::root(&new), &Cursor::root(&old), &mut errors);
     assert_eq!(found(errors), ["spec.count Invalid"]);
 }

@@ -7,7 +7,7 @@ mod webhook;
 use serde_json::Value;
 
 use super::row::StrategyRow;
-use crate::strategy::at::{At, Errors};
+use crate::strategy::cursor::{Cursor, Errors};
 
 /// Returns the row of a kind of the group `admissionregistration.k8s.io`.
 pub(super) fn find(kind: &str) -> Option<StrategyRow> {
@@ -26,7 +26,7 @@ pub(super) fn find(kind: &str) -> Option<StrategyRow> {
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// Rejects a new object with a name that is reserved for configurations from files.
-fn not_static(object: &At<'_>, errors: &mut Errors) {
+fn not_static(object: &Cursor<'_>, errors: &mut Errors) {
     let metadata = object.at("metadata");
     let name = metadata.at("name");
     if name.text().ends_with(STATIC_SUFFIX) {

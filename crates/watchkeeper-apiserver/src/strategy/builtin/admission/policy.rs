@@ -15,7 +15,7 @@ use crate::{
     crd::{CelEnvironment, CelRequiredType, is_reserved_in_cel},
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{
             self,
             DefaultValue::{EmptyObject, Str},
@@ -119,7 +119,7 @@ const PARAM_KIND: RuleTable = &[
 ];
 
 /// Checks the variables and returns the environment of expressions that can use them. A variable sees those before it.
-fn variables(spec: &At<'_>, errors: &mut Errors) -> CelEnvironment {
+fn variables(spec: &Cursor<'_>, errors: &mut Errors) -> CelEnvironment {
     let base = CelEnvironment::admission(spec.at("paramKind").is_set(), true);
     let mut fields = Vec::new();
     let list = spec.at("variables");
@@ -142,7 +142,7 @@ fn is_cel_identifier(name: &str) -> bool {
     names::c_identifier(name).is_empty() && !is_reserved_in_cel(name)
 }
 
-fn api_version(version: &At<'_>, errors: &mut Errors) {
+fn api_version(version: &Cursor<'_>, errors: &mut Errors) {
     let text = version.text();
     let invalid_value = |value: &str, detail: String| {
         FieldError::new(FieldErrorKind::Invalid, version.path(), Some(value.into()), detail)
@@ -168,7 +168,7 @@ fn api_version(version: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the variables, the validations and the audit annotations of a validating policy.
-fn expressions(object: &At<'_>, errors: &mut Errors) {
+fn expressions(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let environment = variables(&spec, errors);
     let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
@@ -221,14 +221,14 @@ const VALIDATION: RuleTable = &[
     ),
 ];
 
-fn not_blank(text: &At<'_>, errors: &mut Errors) {
+fn not_blank(text: &Cursor<'_>, errors: &mut Errors) {
     if !text.is_empty() && text.text().trim().is_empty() {
         errors.push(text.invalid("must be non-empty if specified"));
     }
 }
 
 /// Checks an expression that produces a message.
-fn message_expression(text: &At<'_>, environment: &CelEnvironment, errors: &mut Errors) {
+fn message_expression(text: &Cursor<'_>, environment: &CelEnvironment, errors: &mut Errors) {
     not_blank(text, errors);
     if !text.text().trim().is_empty() {
         let environment = environment.clone().without_authorizer();
@@ -236,7 +236,12 @@ fn message_expression(text: &At<'_>, environment: &CelEnvironment, errors: &mut 
     }
 }
 
-fn audit_annotation(annotation: &At<'_>, policy: At<'_>, environment: &CelEnvironment, errors: &mut Errors) {
+fn audit_annotation(
+    annotation: &Cursor<'_>,
+    policy: Cursor<'_>,
+    environment: &CelEnvironment,
+    errors: &mut Errors,
+) {
     const LENGTH: usize = 5 * 1024;
     let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
     if policy.is_empty() {
@@ -261,7 +266,7 @@ fn audit_annotation(annotation: &At<'_>, policy: At<'_>, environment: &CelEnviro
 }
 
 /// Rejects delete operations, which have nothing to mutate. Paths of errors have no indices.
-fn mutable(matched: &At<'_>, errors: &mut Errors) {
+fn mutable(matched: &Cursor<'_>, errors: &mut Errors) {
     const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
     let rules = matched.at("resourceRules");
     let reported = rules.at("operations");
@@ -276,7 +281,7 @@ fn mutable(matched: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn mutation(mutation: &At<'_>, errors: &mut Errors) {
+fn mutation(mutation: &Cursor<'_>, errors: &mut Errors) {
     let kind = mutation.at("patchType");
     let (expected, other) = match kind.text() {
         "JSONPatch" => ("jsonPatch", "applyConfiguration"),
@@ -331,7 +336,7 @@ const PARAM_REF: RuleTable = &[
     ("parameterNotFoundAction", &[Rule::Required, Rule::OneOf(&["Deny", "Allow"])]),
 ];
 
-fn actions(actions: &At<'_>, errors: &mut Errors) {
+fn actions(actions: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for action in actions.items() {
         if !matches!(action.text(), "Audit" | "Deny" | "Warn") {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     crd::{CelEnvironment, CelOutputType, CelRequiredType},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         names,
         table::{Rule, RuleTable, only_wildcard},
     },
@@ -40,7 +40,7 @@ const NAMED_RULE: RuleTable = &[
 ];
 
 /// Checks resources and subresources: a wildcard must not be combined with entries that it covers.
-fn resources(list: &At<'_>, errors: &mut Errors) {
+fn resources(list: &Cursor<'_>, errors: &mut Errors) {
     let (mut all_subresources, mut of_all_resources) = (BTreeSet::new(), BTreeSet::new());
     let mut has_plain = false;
     for item in list.items() {
@@ -76,7 +76,7 @@ fn resources(list: &At<'_>, errors: &mut Errors) {
 }
 
 /// Conditions in CEL on the requests that match (`matchConditions`).
-pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &mut Errors) {
+pub(super) fn match_conditions(conditions: &Cursor<'_>, has_params: bool, errors: &mut Errors) {
     if conditions.is_empty() {
         return;
     }
@@ -99,11 +99,12 @@ pub(super) fn match_conditions(conditions: &At<'_>, has_params: bool, errors: &m
     }
 }
 
-/// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of a missing expression.
+/// Compiles an expression that must be given and returns its type. White space alone counts as missing; `detail` is that of
+/// a missing expression.
 pub(super) fn compile(
     environment: &CelEnvironment,
     output: CelRequiredType,
-    text: &At<'_>,
+    text: &Cursor<'_>,
     detail: &str,
     errors: &mut Errors,
 ) -> CelOutputType {
@@ -118,7 +119,7 @@ pub(super) fn compile(
 }
 
 /// Checks that an expression is present. White space alone counts as missing.
-pub(super) fn expression(expression: &At<'_>, detail: &str, errors: &mut Errors) {
+pub(super) fn expression(expression: &Cursor<'_>, detail: &str, errors: &mut Errors) {
     if expression.text().trim().is_empty() {
         errors.push(expression.missing(detail));
     }

@@ -11,7 +11,7 @@ use super::{
     static_warnings,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr, Str},
@@ -84,28 +84,28 @@ const EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Returns whether the webhooks have no side effects. Older configurations may have some.
-fn has_no_side_effects(object: &At<'_>) -> bool {
+fn has_no_side_effects(object: &Cursor<'_>) -> bool {
     object.at("webhooks").items().all(|webhook| NO_SIDE_EFFECTS.contains(&webhook.at("sideEffects").text()))
 }
 
-fn has_supported_review_version(object: &At<'_>) -> bool {
+fn has_supported_review_version(object: &Cursor<'_>) -> bool {
     object.at("webhooks").items().all(|webhook| {
         let versions = webhook.at("admissionReviewVersions");
         versions.is_empty() || versions.items().any(|version| REVIEW_VERSIONS.contains(&version.text()))
     })
 }
 
-fn has_unique_names(object: &At<'_>) -> bool {
+fn has_unique_names(object: &Cursor<'_>) -> bool {
     let mut seen = BTreeSet::new();
     object.at("webhooks").items().all(|webhook| seen.insert(webhook.at("name").text().to_owned()))
 }
 
 /// Checks the webhooks. Rules that a stored configuration already violates do not apply to its updates.
-fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+fn webhooks(object: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let needs_quiet = old.is_none_or(has_no_side_effects);
     let needs_supported_version = old.is_none_or(has_supported_review_version);
     let needs_unique_names = old.is_none_or(has_unique_names);
-    let conditions = |object: &At<'_>| {
+    let conditions = |object: &Cursor<'_>| {
         let webhooks = object.at("webhooks");
         webhooks.items().map(|webhook| webhook.at("matchConditions").value.clone()).collect::<Vec<Value>>()
     };
@@ -132,7 +132,7 @@ fn webhooks(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
     }
 }
 
-fn review_versions(versions: &At<'_>, needs_supported: bool, errors: &mut Errors) {
+fn review_versions(versions: &Cursor<'_>, needs_supported: bool, errors: &mut Errors) {
     if versions.is_empty() {
         errors.push(versions.missing("must specify one of v1, v1beta1"));
         return;
@@ -151,7 +151,7 @@ fn review_versions(versions: &At<'_>, needs_supported: bool, errors: &mut Errors
     }
 }
 
-fn client_config(config: &At<'_>, errors: &mut Errors) {
+fn client_config(config: &Cursor<'_>, errors: &mut Errors) {
     let (url, service) = (config.at("url"), config.at("service"));
     match (url.is_set(), service.is_set()) {
         (true, false) => webhook_url(&url, errors),
@@ -160,7 +160,7 @@ fn client_config(config: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn webhook_url(url: &At<'_>, errors: &mut Errors) {
+fn webhook_url(url: &Cursor<'_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let invalid_value = |value: &str, detail: String| {
         let mut error = url.invalid(detail);
@@ -218,7 +218,7 @@ const SERVICE: RuleTable = &[
     ("path", &[Rule::Check(path)]),
 ];
 
-fn path(path: &At<'_>, errors: &mut Errors) {
+fn path(path: &Cursor<'_>, errors: &mut Errors) {
     let text = path.text();
     match text {
         "" | "/" => return,

@@ -10,7 +10,7 @@ use super::{
     job, schedule,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{Bool, EmptyObject, IntPtr, Str},
@@ -83,13 +83,13 @@ const SPEC: RuleTable = &[
     ("failedJobsHistoryLimit", &[AtLeast(0)]),
 ];
 
-fn changed_time_zone(zone: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+fn changed_time_zone(zone: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     if old.is_none_or(|old| old.value != zone.value) {
         schedule::time_zone(zone, errors);
     }
 }
 
-fn no_manual_selector(manual: &At<'_>, errors: &mut Errors) {
+fn no_manual_selector(manual: &Cursor<'_>, errors: &mut Errors) {
     if manual.is_true() {
         errors.push(manual.unsupported(&["nil", "false"]));
     }

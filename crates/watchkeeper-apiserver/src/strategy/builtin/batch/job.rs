@@ -11,7 +11,7 @@ use super::{
     status,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{Bool, EmptyObject, IntPtr, Null, Str},
@@ -196,7 +196,7 @@ fn labels_of_template(object: &mut Value) {
 }
 
 /// Checks that generated labels were not given with other values.
-fn generated_selector(object: &At<'_>, errors: &mut Errors) {
+fn generated_selector(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let selector = spec.at("selector");
     if spec.at("manualSelector").is_true() || !selector.is_set() {
@@ -223,12 +223,12 @@ fn generated_selector(object: &At<'_>, errors: &mut Errors) {
     let generated: serde_json::Map<String, Value> =
         expected.iter().map(|(label, value)| ((*label).to_owned(), value.value.clone())).collect();
     let generated = Value::Object(generated);
-    if !crate::strategy::metadata::selects(&selector, &At::root(&generated)) {
+    if !crate::strategy::metadata::selects(&selector, &Cursor::root(&generated)) {
         errors.push(selector.invalid("`selector` not auto-generated"));
     }
 }
 
-fn selects_template(spec: &At<'_>, errors: &mut Errors) {
+fn selects_template(spec: &Cursor<'_>, errors: &mut Errors) {
     let selector = spec.at("selector");
     if !selector.is_set() {
         errors.push(selector.missing(""));
@@ -242,7 +242,7 @@ fn selects_template(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the host names of an indexed job, which consist of the name of the job and an index.
-fn host_names(object: &At<'_>, errors: &mut Errors) {
+fn host_names(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let completions = spec.at("completions").int().unwrap_or(0);
     if spec.at("completionMode").text() != "Indexed" || completions <= 0 {
@@ -255,13 +255,13 @@ fn host_names(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn managed_by(manager: &At<'_>, errors: &mut Errors) {
+fn managed_by(manager: &Cursor<'_>, errors: &mut Errors) {
     if manager.is_set() && manager.required(errors) {
         manager.format(formats::domain_prefixed_path, errors);
     }
 }
 
-fn failed_indexes_within_completions(spec: &At<'_>, errors: &mut Errors) {
+fn failed_indexes_within_completions(spec: &Cursor<'_>, errors: &mut Errors) {
     let failed = spec.at("maxFailedIndexes");
     if let (Some(most), Some(completions)) = (failed.int(), spec.at("completions").int())
         && most > completions
@@ -270,7 +270,7 @@ fn failed_indexes_within_completions(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn high_completions(spec: &At<'_>, errors: &mut Errors) {
+fn high_completions(spec: &Cursor<'_>, errors: &mut Errors) {
     let is_high = spec.at("completions").int().is_some_and(|count| count > SOFT_COMPLETIONS);
     if !is_high || !spec.at("backoffLimitPerIndex").is_set() {
         return;
@@ -289,7 +289,7 @@ fn high_completions(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn failure_policy(spec: &At<'_>, errors: &mut Errors) {
+fn failure_policy(spec: &Cursor<'_>, errors: &mut Errors) {
     let policy = spec.at("podFailurePolicy");
     if !policy.is_set() {
         return;
@@ -301,7 +301,7 @@ fn failure_policy(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn failure_rule(spec: &At<'_>, rule: &At<'_>, errors: &mut Errors) {
+fn failure_rule(spec: &Cursor<'_>, rule: &Cursor<'_>, errors: &mut Errors) {
     let action = rule.at("action");
     match action.text() {
         "" => errors.push(action.missing(format!("valid values: {ACTIONS:?}"))),
@@ -330,7 +330,7 @@ fn failure_rule(spec: &At<'_>, rule: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn exit_codes(spec: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
+fn exit_codes(spec: &Cursor<'_>, codes: &Cursor<'_>, errors: &mut Errors) {
     table::check(EXIT_CODES, codes, errors);
     let container = codes.at("containerName");
     let template = spec.at("template");
@@ -363,7 +363,7 @@ fn exit_codes(spec: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn success_policy(spec: &At<'_>, errors: &mut Errors) {
+fn success_policy(spec: &Cursor<'_>, errors: &mut Errors) {
     const POLICY: RuleTable = &[(
         "rules",
         &[
@@ -386,7 +386,7 @@ fn success_policy(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn success_rule(rule: &At<'_>, completions: i64, errors: &mut Errors) {
+fn success_rule(rule: &Cursor<'_>, completions: i64, errors: &mut Errors) {
     let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
     if !count.is_set() && !indexes.is_set() {
         errors.push(rule.missing("at least one of succeededCount or succeededIndexes must be specified"));
@@ -413,7 +413,7 @@ fn success_rule(rule: &At<'_>, completions: i64, errors: &mut Errors) {
     }
 }
 
-fn restart_policy(spec: &At<'_>, errors: &mut Errors) {
+fn restart_policy(spec: &Cursor<'_>, errors: &mut Errors) {
     let template = spec.at("template");
     let pod = template.at("spec");
     let restart = pod.at("restartPolicy");
@@ -438,7 +438,7 @@ const FIXED: RuleTable = &[
     ("successPolicy", &[Immutable]),
 ];
 
-fn update_job(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update_job(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
     let (completions, old_completions) = (spec.at("completions"), old_spec.at("completions"));
     if spec.at("completionMode").text() != "Indexed" {
@@ -454,7 +454,7 @@ fn update_job(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     table::check_change(FIXED, &spec, &old_spec, errors);
 }
 
-fn template_update(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn template_update(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (old_spec, old_status) = (old.at("spec"), old.at("status"));
     let template = spec.at("template");
     let is_paused = old_status.at("startTime").value.is_null()

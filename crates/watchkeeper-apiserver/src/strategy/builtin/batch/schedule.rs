@@ -1,12 +1,12 @@
 //! The schedule and the time zone of a `CronJob`.
 
-use crate::strategy::at::{At, Errors};
+use crate::strategy::cursor::{Cursor, Errors};
 
 /// The names of the IANA time zone database, sorted, one per line.
 const TIME_ZONES: &str = include_str!("time_zones.txt");
 
 /// Checks a time zone by its name.
-pub(super) fn time_zone(zone: &At<'_>, errors: &mut Errors) {
+pub(super) fn time_zone(zone: &Cursor<'_>, errors: &mut Errors) {
     let name = zone.text();
     if !zone.is_set() {
         return;
@@ -38,7 +38,7 @@ pub(super) fn time_zone(zone: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a schedule. A schedule may contain a time zone only if the stored one already does.
-pub(super) fn schedule(spec: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+pub(super) fn schedule(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let schedule = spec.at("schedule");
     if !schedule.required(errors) {
         return;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::condition;
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit,
     table::{self, Rule::AtLeast, RuleTable},
 };
@@ -19,16 +19,16 @@ const COUNTS: RuleTable = &[
 
 /// A job status with its true conditions.
 #[expect(clippy::struct_excessive_bools, reason = "one flag for each condition")]
-struct JobFacts<'a> {
-    status: At<'a>,
+struct ObservedStatus<'a> {
+    status: Cursor<'a>,
     is_complete: bool,
     is_failed: bool,
     is_failure_target: bool,
     meets_criteria: bool,
 }
 
-impl<'a> JobFacts<'a> {
-    fn of(object: &'a At<'a>) -> Self {
+impl<'a> ObservedStatus<'a> {
+    fn of(object: &'a Cursor<'a>) -> Self {
         let status = object.at("status");
         let conditions = status.at("conditions");
         let [is_complete, is_failed, is_failure_target, meets_criteria] =
@@ -48,8 +48,8 @@ impl<'a> JobFacts<'a> {
 
 /// Checks a write of the status. Most rules apply only if their fields change, so that a status which violated them before
 /// can still be written.
-pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
-    let (new, before) = (JobFacts::of(object), JobFacts::of(old));
+pub(super) fn validate(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
+    let (new, before) = (ObservedStatus::of(object), ObservedStatus::of(old));
     table::check(COUNTS, &new.status, errors);
     uncounted_pods(&new.status.at("uncountedTerminatedPods"), errors);
     let spec = object.at("spec");
@@ -69,7 +69,7 @@ pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     transition(&spec, &new, &before, errors);
 }
 
-fn has_changed(new: &JobFacts<'_>, before: &JobFacts<'_>, member: &str) -> bool {
+fn has_changed(new: &ObservedStatus<'_>, before: &ObservedStatus<'_>, member: &str) -> bool {
     let (new, before) = (new.status.at(member), before.status.at(member));
     // An absent count is zero.
     let both_zero = new.int().unwrap_or(0) == 0
@@ -81,7 +81,7 @@ fn has_changed(new: &JobFacts<'_>, before: &JobFacts<'_>, member: &str) -> bool 
     !both_zero && !edit::is_same(new.value, before.value)
 }
 
-fn uncounted_pods(pods: &At<'_>, errors: &mut Errors) {
+fn uncounted_pods(pods: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for list in ["succeeded", "failed"] {
         for uid in pods.at(list).items() {
@@ -94,7 +94,7 @@ fn uncounted_pods(pods: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn conditions(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
+fn conditions(new: &ObservedStatus<'_>, before: &ObservedStatus<'_>, errors: &mut Errors) {
     let is_complete_changed = new.is_complete != before.is_complete;
     let list = new.status.at("conditions");
     let mut reject = |detail: &str| errors.push(list.invalid(detail));
@@ -109,7 +109,7 @@ fn conditions(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     }
 }
 
-fn times(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
+fn times(new: &ObservedStatus<'_>, before: &ObservedStatus<'_>, errors: &mut Errors) {
     let changed = |member: &str| has_changed(new, before, member);
     let (start, completion) = (new.status.at("startTime"), new.status.at("completionTime"));
     if new.is_complete != before.is_complete || changed("completionTime") {
@@ -122,7 +122,7 @@ fn times(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
             errors.push(completion.missing("completionTime is required for Complete jobs"));
         }
     }
-    let time = |at: &At<'_>| at.text().parse::<jiff::Timestamp>().ok();
+    let time = |at: &Cursor<'_>| at.text().parse::<jiff::Timestamp>().ok();
     if (changed("startTime") || changed("completionTime"))
         && matches!((time(&start), time(&completion)), (Some(start), Some(end)) if end < start)
     {
@@ -146,7 +146,7 @@ fn times(new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
     }
 }
 
-fn finished(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
+fn finished(spec: &Cursor<'_>, new: &ObservedStatus<'_>, before: &ObservedStatus<'_>, errors: &mut Errors) {
     let is_changed = new.is_finished() != before.is_finished();
     let changed = |member: &str| is_changed || has_changed(new, before, member);
     if !new.is_finished() {
@@ -169,7 +169,7 @@ fn finished(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &m
     }
 }
 
-fn indexes(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
+fn indexes(spec: &Cursor<'_>, new: &ObservedStatus<'_>, before: &ObservedStatus<'_>, errors: &mut Errors) {
     let (completed, failed) = (new.status.at("completedIndexes"), new.status.at("failedIndexes"));
     let [completed_changed, failed_changed] =
         ["completedIndexes", "failedIndexes"].map(|member| has_changed(new, before, member));
@@ -202,7 +202,7 @@ fn indexes(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mu
     }
 }
 
-fn criteria(spec: &At<'_>, new: &JobFacts<'_>, errors: &mut Errors) {
+fn criteria(spec: &Cursor<'_>, new: &ObservedStatus<'_>, errors: &mut Errors) {
     let list = new.status.at("conditions");
     let mut reject = |detail: &str| errors.push(list.invalid(detail));
     if new.meets_criteria && new.is_failed {
@@ -217,7 +217,7 @@ fn criteria(spec: &At<'_>, new: &JobFacts<'_>, errors: &mut Errors) {
 }
 
 /// Rejects transitions that revert reported progress.
-fn transition(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: &mut Errors) {
+fn transition(spec: &Cursor<'_>, new: &ObservedStatus<'_>, before: &ObservedStatus<'_>, errors: &mut Errors) {
     let list = new.status.at("conditions");
     let terminal = [
         ("Failed", before.is_failed, new.is_failed),
@@ -242,7 +242,7 @@ fn transition(spec: &At<'_>, new: &JobFacts<'_>, before: &JobFacts<'_>, errors: 
         errors.push(completion.invalid("field is immutable"));
     }
     let (start, old_start) = (new.status.at("startTime"), before.status.at("startTime"));
-    let is_suspended = |facts: &JobFacts<'_>, status: &str| {
+    let is_suspended = |facts: &ObservedStatus<'_>, status: &str| {
         facts.status.at("conditions").items().any(|condition| {
             condition.at("type").text() == "Suspended" && condition.at("status").text() == status
         })

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{self, DefaultValue::EmptyObject},
         metadata, names,
         table::{self, Rule, RuleTable},
@@ -81,7 +81,7 @@ fn defaults(object: &mut Value, spec: &str) {
 /// The names of requests, each with the names of its alternatives.
 type RequestNames = BTreeMap<String, BTreeSet<String>>;
 
-fn request_names(devices: &At<'_>) -> RequestNames {
+fn request_names(devices: &Cursor<'_>) -> RequestNames {
     let mut known = RequestNames::new();
     for request in devices.at("requests").items() {
         let alternatives = request.at("firstAvailable");
@@ -92,7 +92,7 @@ fn request_names(devices: &At<'_>) -> RequestNames {
 }
 
 /// Checks a reference to a request, or to an alternative of one.
-fn request_reference(reference: &At<'_>, known: &RequestNames, errors: &mut Errors) {
+fn request_reference(reference: &Cursor<'_>, known: &RequestNames, errors: &mut Errors) {
     const DETAIL: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
     let parts: Vec<&str> = reference.text().split('/').collect();
     if parts.len() > 2 {
@@ -114,7 +114,7 @@ fn request_reference(reference: &At<'_>, known: &RequestNames, errors: &mut Erro
     }
 }
 
-fn references(list: &At<'_>, known: &RequestNames, errors: &mut Errors) {
+fn references(list: &Cursor<'_>, known: &RequestNames, errors: &mut Errors) {
     if list.items().count() > 32 {
         errors.push(table::too_many(list, 32));
         return;
@@ -134,7 +134,7 @@ const REQUEST: RuleTable = &[
     ("tolerations[]", &[Rule::Struct(TOLERATION)]),
 ];
 
-fn count(request: &At<'_>, errors: &mut Errors) {
+fn count(request: &Cursor<'_>, errors: &mut Errors) {
     let count = request.at("count");
     let given = count.int().unwrap_or(0);
     match request.at("allocationMode").text() {
@@ -146,10 +146,10 @@ fn count(request: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn check(spec: &At<'_>, errors: &mut Errors) {
+fn check(spec: &Cursor<'_>, errors: &mut Errors) {
     let devices = spec.at("devices");
     let known = request_names(&devices);
-    let is_short = |list: &At<'_>, errors: &mut Errors| {
+    let is_short = |list: &Cursor<'_>, errors: &mut Errors| {
         let fits = list.items().count() <= 32;
         if !fits {
             errors.push(table::too_many(list, 32));
@@ -189,7 +189,7 @@ fn check(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the names of items are unique. Errors are reported at the item.
-fn unique_names(list: &At<'_>, errors: &mut Errors) {
+fn unique_names(list: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for item in list.items() {
         if !seen.insert(item.at("name").text().to_owned()) {
@@ -200,7 +200,7 @@ fn unique_names(list: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn device_request(request: &At<'_>, errors: &mut Errors) {
+fn device_request(request: &Cursor<'_>, errors: &mut Errors) {
     let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
     table::check(&[("name", &[Rule::EvenEmpty(names::dns_label)])], request, errors);
     match (exactly.is_set(), !first.is_empty()) {
@@ -274,7 +274,7 @@ const DEVICE_STATUS: RuleTable = &[
 ];
 
 /// Checks a share id, a lower-case UUID.
-fn share_id(id: &At<'_>, errors: &mut Errors) {
+fn share_id(id: &Cursor<'_>, errors: &mut Errors) {
     let text = id.text();
     let is_uuid = text.len() == 36
         && text.bytes().enumerate().all(|(index, byte)| match index {
@@ -288,7 +288,7 @@ fn share_id(id: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn status(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn status(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (status, old_status) = (object.at("status"), old.at("status"));
     let reserved = status.at("reservedFor");
     if reserved.items().count() > 256 {
@@ -325,12 +325,18 @@ fn status(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn reservations(object: &At<'_>, now: &At<'_>, before: &At<'_>, is_allocated: bool, errors: &mut Errors) {
+fn reservations(
+    object: &Cursor<'_>,
+    now: &Cursor<'_>,
+    before: &Cursor<'_>,
+    is_allocated: bool,
+    errors: &mut Errors,
+) {
     if now.is_empty() {
         return;
     }
     let is_deleted = object.at("metadata").at("deletionTimestamp").is_set();
-    let is_new = |consumer: At<'_>| !before.items().any(|other| other.value == consumer.value);
+    let is_new = |consumer: Cursor<'_>| !before.items().any(|other| other.value == consumer.value);
     if !is_allocated {
         errors.push(now.forbidden("may not be specified when `allocated` is not set"));
     } else if is_deleted && now.items().any(is_new) {
@@ -340,7 +346,7 @@ fn reservations(object: &At<'_>, now: &At<'_>, before: &At<'_>, is_allocated: bo
     }
 }
 
-fn allocation_result(allocation: &At<'_>, known: &RequestNames, errors: &mut Errors) {
+fn allocation_result(allocation: &Cursor<'_>, known: &RequestNames, errors: &mut Errors) {
     let devices = allocation.at("devices");
     let results = devices.at("results");
     if results.items().count() > 32 {

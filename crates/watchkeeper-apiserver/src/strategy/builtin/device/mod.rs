@@ -15,7 +15,7 @@ use crate::{
     crd::{CelEnvironment, CelRequiredType},
     strategy::{
         Part,
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{self, DefaultValue::EmptyObject},
         metadata, names,
         table::{self, Rule, RuleTable},
@@ -96,7 +96,7 @@ const DEVICE_TAINT_RULE: StrategyRow = StrategyRow {
 };
 
 /// Applies rules to an optional string. A present empty string is checked.
-fn if_set(rules: &'static [Rule], at: &At<'_>, errors: &mut Errors) {
+fn if_set(rules: &'static [Rule], at: &Cursor<'_>, errors: &mut Errors) {
     if at.is_set() {
         table::check_rules(rules, at, errors);
     }
@@ -144,7 +144,7 @@ const TOLERATION: RuleTable = &[
 const SELECTOR: RuleTable =
     &[("cel", &[Rule::Present(""), Rule::Struct(&[("expression", &[Rule::Check(cel_expression)])])])];
 
-fn cel_expression(expression: &At<'_>, errors: &mut Errors) {
+fn cel_expression(expression: &Cursor<'_>, errors: &mut Errors) {
     const LENGTH: usize = 10 * 1024;
     if expression.text().len() > LENGTH {
         errors.push(metadata::too_long(expression, LENGTH));
@@ -163,7 +163,7 @@ const CONFIGURATION: RuleTable = &[(
 )];
 
 /// Checks that opaque JSON is an object of limited size.
-fn raw_object(raw: &At<'_>, errors: &mut Errors) {
+fn raw_object(raw: &Cursor<'_>, errors: &mut Errors) {
     const LENGTH: usize = 10 * 1024;
     if !raw.is_set() {
         errors.push(raw.missing(""));
@@ -177,7 +177,7 @@ fn raw_object(raw: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the name of a pool: subdomains separated by slashes.
-fn pool_name(name: &At<'_>, errors: &mut Errors) {
+fn pool_name(name: &Cursor<'_>, errors: &mut Errors) {
     if !name.required(errors) {
         return;
     }
@@ -190,7 +190,7 @@ fn pool_name(name: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the name of an attribute or a capacity: an identifier with an optional domain. Errors are reported at `at`.
-fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
+fn qualified_name(name: &str, at: &Cursor<'_>, errors: &mut Errors) {
     let invalid_value = |value: &str, detail: String| {
         let mut error = at.invalid(detail);
         error.bad_value = Some(value.into());
@@ -225,7 +225,7 @@ fn qualified_name(name: &str, at: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a name that requires a domain.
-fn fully_qualified_name(name: &At<'_>, errors: &mut Errors) {
+fn fully_qualified_name(name: &Cursor<'_>, errors: &mut Errors) {
     if !name.is_set() {
         return;
     }
@@ -236,7 +236,7 @@ fn fully_qualified_name(name: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the binding conditions and binding failure conditions of a device.
-fn binding_conditions(device: &At<'_>, errors: &mut Errors) {
+fn binding_conditions(device: &Cursor<'_>, errors: &mut Errors) {
     let (bind, fail) = (device.at("bindingConditions"), device.at("bindingFailureConditions"));
     for list in [&bind, &fail] {
         table::check_rules(&[Rule::MaxItems(4), Rule::UniqueItems], list, errors);

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     quantity::Quantity,
     table,
 };
 
 /// Checks the request policy of a capacity.
-pub(super) fn check_policy(capacity: &At<'_>, is_shared: bool, errors: &mut Errors) {
+pub(super) fn check_policy(capacity: &Cursor<'_>, is_shared: bool, errors: &mut Errors) {
     let policy = capacity.at("requestPolicy");
     if !policy.is_set() {
         return;
@@ -36,7 +36,7 @@ pub(super) fn check_policy(capacity: &At<'_>, is_shared: bool, errors: &mut Erro
     }
 }
 
-fn check_values(values: &At<'_>, default: Quantity, most: Quantity, errors: &mut Errors) {
+fn check_values(values: &Cursor<'_>, default: Quantity, most: Quantity, errors: &mut Errors) {
     let mut before: Option<Quantity> = None;
     for value in values.items() {
         let amount = Quantity::from_value(value.value);
@@ -68,7 +68,7 @@ fn check_values(values: &At<'_>, default: Quantity, most: Quantity, errors: &mut
     }
 }
 
-fn check_range(range: &At<'_>, default: Quantity, most: Quantity, errors: &mut Errors) {
+fn check_range(range: &Cursor<'_>, default: Quantity, most: Quantity, errors: &mut Errors) {
     let at = |member: &str| Quantity::from_value(range.at(member).value);
     let Some(low) = at("min") else {
         errors.push(range.at("min").missing("required when validRange is defined"));

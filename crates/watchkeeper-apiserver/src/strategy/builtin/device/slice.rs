@@ -15,7 +15,7 @@ use super::{
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit, metadata, names,
         quantity::Quantity,
         table::{self, Rule, RuleTable},
@@ -85,7 +85,12 @@ const POOL: RuleTable = &[
 ];
 
 /// Returns the fields for choosing nodes that are set, and reports those with invalid values.
-fn node_choice(at: &At<'_>, flags: &[&'static str], empty: &str, errors: &mut Errors) -> Vec<&'static str> {
+fn node_choice(
+    at: &Cursor<'_>,
+    flags: &[&'static str],
+    empty: &str,
+    errors: &mut Errors,
+) -> Vec<&'static str> {
     let mut set = Vec::new();
     let name = at.at("nodeName");
     if name.is_set() {
@@ -112,7 +117,7 @@ fn node_choice(at: &At<'_>, flags: &[&'static str], empty: &str, errors: &mut Er
     set
 }
 
-fn check(spec: &At<'_>, errors: &mut Errors) {
+fn check(spec: &Cursor<'_>, errors: &mut Errors) {
     const ONE: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     let set = node_choice(
@@ -165,7 +170,7 @@ fn check(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn unique(list: &At<'_>, member: &str, errors: &mut Errors) {
+fn unique(list: &Cursor<'_>, member: &str, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for item in list.items() {
         if !seen.insert(item.at(member).text().to_owned()) {
@@ -186,7 +191,7 @@ const CONSUMPTION: RuleTable = &[
     ("counters", &[Rule::Required, Rule::MaxItems(32)]),
 ];
 
-fn counter_names(counters: &At<'_>, errors: &mut Errors) {
+fn counter_names(counters: &Cursor<'_>, errors: &mut Errors) {
     for (name, _) in counters.entries() {
         errors.extend(names::dns_label(name).into_iter().map(|detail| {
             FieldError::new(FieldErrorKind::Invalid, counters.path(), Some(name.into()), detail)
@@ -194,7 +199,7 @@ fn counter_names(counters: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_device(device: &At<'_>, per_device: bool, errors: &mut Errors) {
+fn check_device(device: &Cursor<'_>, per_device: bool, errors: &mut Errors) {
     let name = device.at("name");
     errors.extend(names::dns_label(name.text()).into_iter().map(|detail| name.invalid(detail)));
     let (attributes, capacity) = (device.at("attributes"), device.at("capacity"));
@@ -235,7 +240,7 @@ fn check_device(device: &At<'_>, per_device: bool, errors: &mut Errors) {
     binding_conditions(device, errors);
 }
 
-fn device_nodes(device: &At<'_>, per_device: bool, errors: &mut Errors) {
+fn device_nodes(device: &Cursor<'_>, per_device: bool, errors: &mut Errors) {
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     if !per_device {
         let is_set = ["nodeName", "nodeSelector", "allNodes"].iter().any(|member| device.at(member).is_set());
@@ -258,7 +263,7 @@ fn device_nodes(device: &At<'_>, per_device: bool, errors: &mut Errors) {
     }
 }
 
-fn check_attribute(attribute: &At<'_>, errors: &mut Errors) {
+fn check_attribute(attribute: &Cursor<'_>, errors: &mut Errors) {
     const LENGTH: usize = 64;
     let (string, version) = (attribute.at("string"), attribute.at("version"));
     if string.text().len() > LENGTH {

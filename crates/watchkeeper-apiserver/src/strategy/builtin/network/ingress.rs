@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::row::{CLUSTER, PLAIN, StrategyRow};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, Str},
@@ -106,7 +106,7 @@ const PARAMETERS: RuleTable = &[
 const LOAD_BALANCER_INGRESS: RuleTable =
     &[("ip", &[Format(names::ip)]), ("hostname", &[Format(names::dns_subdomain), Check(no_ip)])];
 
-fn has_rules(spec: &At<'_>, errors: &mut Errors) {
+fn has_rules(spec: &Cursor<'_>, errors: &mut Errors) {
     if spec.at("rules").is_empty() && !spec.at("defaultBackend").is_set() {
         let mut error = spec.invalid("either `defaultBackend` or `rules` must be specified");
         error.bad_value = Some(Value::Null);
@@ -114,26 +114,26 @@ fn has_rules(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn no_ip(host: &At<'_>, errors: &mut Errors) {
+fn no_ip(host: &Cursor<'_>, errors: &mut Errors) {
     if formats::is_ip(host.text()) {
         errors.push(host.invalid("must be a DNS name, not an IP address"));
     }
 }
 
-fn host(host: &At<'_>, errors: &mut Errors) {
+fn host(host: &Cursor<'_>, errors: &mut Errors) {
     no_ip(host, errors);
     if !host.is_empty() {
         tls_host(host, errors);
     }
 }
 
-fn tls_host(host: &At<'_>, errors: &mut Errors) {
+fn tls_host(host: &Cursor<'_>, errors: &mut Errors) {
     let is_wildcard = host.text().contains('*');
     let format = if is_wildcard { names::wildcard_subdomain } else { names::dns_subdomain };
     errors.extend(format(host.text()).into_iter().map(|detail| host.invalid(detail)));
 }
 
-fn path(of: &At<'_>, errors: &mut Errors) {
+fn path(of: &Cursor<'_>, errors: &mut Errors) {
     let (kind, path) = (of.at("pathType"), of.at("path"));
     if !kind.is_set() {
         errors.push(kind.missing("pathType must be specified"));
@@ -163,7 +163,7 @@ fn path(of: &At<'_>, errors: &mut Errors) {
     backend(&of.at("backend"), errors);
 }
 
-fn backend(backend: &At<'_>, errors: &mut Errors) {
+fn backend(backend: &Cursor<'_>, errors: &mut Errors) {
     let empty = |detail: &str| {
         let mut error = backend.invalid(detail);
         error.bad_value = Some("".into());

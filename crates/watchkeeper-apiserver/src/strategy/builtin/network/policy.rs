@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, Str},
@@ -56,7 +56,7 @@ const PEER: RuleTable = &[
     ("", &[Check(one_peer)]),
 ];
 
-fn policy_types(types: &At<'_>, errors: &mut Errors) {
+fn policy_types(types: &Cursor<'_>, errors: &mut Errors) {
     if types.items().count() > 2 {
         errors.push(types.invalid("may not specify more than two policyTypes"));
         return;
@@ -67,7 +67,7 @@ fn policy_types(types: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a port range: the start must be a number, and the end must not precede it.
-fn port_range(of: &At<'_>, errors: &mut Errors) {
+fn port_range(of: &Cursor<'_>, errors: &mut Errors) {
     let (port, end) = (of.at("port"), of.at("endPort"));
     let is_named = port.value.is_string();
     if !port.is_set() {
@@ -88,7 +88,7 @@ fn port_range(of: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn exceptions(block: &At<'_>, errors: &mut Errors) {
+fn exceptions(block: &Cursor<'_>, errors: &mut Errors) {
     let Some(network) = names::parse_cidr(block.at("cidr").text()) else { return };
     for except in block.at("except").items() {
         errors.extend(names::cidr(except.text()).into_iter().map(|detail| except.invalid(detail)));
@@ -99,7 +99,7 @@ fn exceptions(block: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn one_peer(peer: &At<'_>, errors: &mut Errors) {
+fn one_peer(peer: &Cursor<'_>, errors: &mut Errors) {
     let has_selector = peer.at("podSelector").is_set() || peer.at("namespaceSelector").is_set();
     match (peer.at("ipBlock").is_set(), has_selector) {
         (false, false) => errors.push(peer.missing("must specify a peer")),

@@ -2,7 +2,7 @@
 
 use super::security::ALL_CONTAINERS;
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     formats,
 };
 
@@ -13,7 +13,7 @@ const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Checks the annotations of a pod or a template with this spec.
-pub(super) fn check(annotations: &At<'_>, spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn check(annotations: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
     let mirror = annotations.key(MIRROR);
     if mirror.is_set() && spec.at("nodeName").is_empty() {
         errors.push(mirror.invalid("must set spec.nodeName if mirror pod annotation is set"));
@@ -47,7 +47,7 @@ fn is_deletion_cost(text: &str) -> bool {
     text.parse::<i32>().is_ok_and(|number| number.to_string() == text)
 }
 
-fn seccomp(profile: &At<'_>, errors: &mut Errors) {
+fn seccomp(profile: &Cursor<'_>, errors: &mut Errors) {
     match profile.text() {
         "runtime/default" | "docker/default" | "unconfined" => {}
         text => match text.strip_prefix("localhost/") {
@@ -61,7 +61,7 @@ fn seccomp(profile: &At<'_>, errors: &mut Errors) {
 }
 
 /// Rejects annotations that contradict the fields of a new pod or a template.
-pub(super) fn same_as_fields(annotations: &At<'_>, spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn same_as_fields(annotations: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
     let of_pod = spec.at("securityContext");
     let profile = of_pod.at("seccompProfile");
     let annotation = annotations.key(SECCOMP_POD);
@@ -97,7 +97,7 @@ pub(super) fn same_as_fields(annotations: &At<'_>, spec: &At<'_>, errors: &mut E
     }
 }
 
-fn matches(annotation: &str, profile: &At<'_>, what: &str, errors: &mut Errors) {
+fn matches(annotation: &str, profile: &Cursor<'_>, what: &str, errors: &mut Errors) {
     let is_default = annotation == "runtime/default" || (what == "seccomp" && annotation == "docker/default");
     let localhost = annotation.strip_prefix("localhost/");
     let has_type = match profile.at("type").text() {
@@ -120,7 +120,7 @@ fn matches(annotation: &str, profile: &At<'_>, what: &str, errors: &mut Errors) 
 }
 
 /// Rejects changes of annotations that are immutable after creation.
-pub(super) fn check_change(annotations: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_change(annotations: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let fixed = |name: &str| {
         if name == MIRROR {
             Some("mirror pod annotation")

@@ -6,7 +6,7 @@ use super::{env, probe, resources, security};
 use crate::{
     field::FieldErrorKind,
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         formats, names,
         table::{
             self,
@@ -85,7 +85,7 @@ const RESTART_RULE: RuleTable = &[
 ];
 
 /// Checks all containers of a spec.
-pub(super) fn containers(spec: &At<'_>, context: &Context, errors: &mut Errors) {
+pub(super) fn containers(spec: &Cursor<'_>, context: &Context, errors: &mut Errors) {
     let containers = spec.at("containers");
     let mut names = BTreeSet::new();
     if containers.required(errors) {
@@ -116,7 +116,12 @@ pub(super) fn containers(spec: &At<'_>, context: &Context, errors: &mut Errors) 
     }
 }
 
-fn init_container(container: &At<'_>, context: &Context, names: &mut BTreeSet<String>, errors: &mut Errors) {
+fn init_container(
+    container: &Cursor<'_>,
+    context: &Context,
+    names: &mut BTreeSet<String>,
+    errors: &mut Errors,
+) {
     common(container, context, errors);
     restart_policy(container, errors);
     unique_name(container, names, errors);
@@ -137,7 +142,7 @@ fn init_container(container: &At<'_>, context: &Context, names: &mut BTreeSet<St
     }
 }
 
-fn unique_name(container: &At<'_>, names: &mut BTreeSet<String>, errors: &mut Errors) {
+fn unique_name(container: &Cursor<'_>, names: &mut BTreeSet<String>, errors: &mut Errors) {
     let name = container.at("name");
     if !names.insert(name.text().to_owned()) {
         errors.push(name.duplicate());
@@ -145,14 +150,14 @@ fn unique_name(container: &At<'_>, names: &mut BTreeSet<String>, errors: &mut Er
 }
 
 /// Rejects an image name with surrounding spaces, which only templates may have.
-pub(super) fn unpadded_image(container: &At<'_>, errors: &mut Errors) {
+pub(super) fn unpadded_image(container: &Cursor<'_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim() != image.text() {
         errors.push(image.invalid("must not have leading or trailing whitespace"));
     }
 }
 
-fn common(container: &At<'_>, context: &Context, errors: &mut Errors) {
+fn common(container: &Cursor<'_>, context: &Context, errors: &mut Errors) {
     table::check(HEAD, container, errors);
     mounts(container, context, errors);
     devices(container, context, errors);
@@ -162,7 +167,7 @@ fn common(container: &At<'_>, context: &Context, errors: &mut Errors) {
     security::container(&container.at("securityContext"), context.has_host_users, errors);
 }
 
-fn ports(ports: &At<'_>, errors: &mut Errors) {
+fn ports(ports: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for port in ports.items() {
         let name = port.at("name");
@@ -177,21 +182,21 @@ fn ports(ports: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn container_port(number: &At<'_>, errors: &mut Errors) {
+fn container_port(number: &Cursor<'_>, errors: &mut Errors) {
     match number.int() {
         None | Some(0) => errors.push(number.missing("")),
         Some(_) => number.between(1, 65535, errors),
     }
 }
 
-fn host_port(number: &At<'_>, errors: &mut Errors) {
+fn host_port(number: &Cursor<'_>, errors: &mut Errors) {
     if number.int() != Some(0) {
         number.between(1, 65535, errors);
     }
 }
 
 /// Rejects duplicate host ports.
-fn host_ports<'a>(containers: impl Iterator<Item = At<'a>>, errors: &mut Errors) {
+fn host_ports<'a>(containers: impl Iterator<Item = Cursor<'a>>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for container in containers {
         for port in container.at("ports").items() {
@@ -207,7 +212,7 @@ fn host_ports<'a>(containers: impl Iterator<Item = At<'a>>, errors: &mut Errors)
     }
 }
 
-fn mounts(container: &At<'_>, context: &Context, errors: &mut Errors) {
+fn mounts(container: &Cursor<'_>, context: &Context, errors: &mut Errors) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let is_privileged = container.at("securityContext").at("privileged").is_true();
     let mut seen = BTreeSet::new();
@@ -246,7 +251,7 @@ fn mounts(container: &At<'_>, context: &Context, errors: &mut Errors) {
     }
 }
 
-fn propagation(mode: &At<'_>, is_privileged: bool, errors: &mut Errors) {
+fn propagation(mode: &Cursor<'_>, is_privileged: bool, errors: &mut Errors) {
     if !mode.is_set() {
         return;
     }
@@ -260,7 +265,7 @@ fn propagation(mode: &At<'_>, is_privileged: bool, errors: &mut Errors) {
     }
 }
 
-fn recursive_read_only(mode: &At<'_>, mount: &At<'_>, errors: &mut Errors) {
+fn recursive_read_only(mode: &Cursor<'_>, mount: &Cursor<'_>, errors: &mut Errors) {
     match mode.text() {
         "Enabled" | "IfPossible" => {
             if !mount.at("readOnly").is_true() {
@@ -279,7 +284,7 @@ fn recursive_read_only(mode: &At<'_>, mount: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn devices(container: &At<'_>, context: &Context, errors: &mut Errors) {
+fn devices(container: &Cursor<'_>, context: &Context, errors: &mut Errors) {
     let mounts = container.at("volumeMounts");
     let (mut paths, mut names) = (BTreeSet::new(), BTreeSet::new());
     for device in container.at("volumeDevices").items() {
@@ -314,7 +319,7 @@ fn devices(container: &At<'_>, context: &Context, errors: &mut Errors) {
 }
 
 /// Checks the resize policy of a container. Upstream reports most errors at the whole list.
-fn resize_policy(policies: &At<'_>, context: &Context, errors: &mut Errors) {
+fn resize_policy(policies: &Cursor<'_>, context: &Context, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
@@ -342,7 +347,7 @@ fn resize_policy(policies: &At<'_>, context: &Context, errors: &mut Errors) {
     }
 }
 
-fn restart_policy(container: &At<'_>, errors: &mut Errors) {
+fn restart_policy(container: &Cursor<'_>, errors: &mut Errors) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     if !policy.is_set() {
         if !rules.is_empty() {

@@ -1,7 +1,7 @@
 //! Environment variables of containers, and the downward API.
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     formats, names,
     quantity::Quantity,
     table::{
@@ -65,13 +65,13 @@ const RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-pub(super) fn env(env: &At<'_>, errors: &mut Errors) {
+pub(super) fn env(env: &Cursor<'_>, errors: &mut Errors) {
     for variable in env.items() {
         table::check(VARIABLE, &variable, errors);
     }
 }
 
-fn value_from(variable: &At<'_>, errors: &mut Errors) {
+fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
     let from = variable.at("valueFrom");
     if !from.is_set() {
         return;
@@ -98,7 +98,7 @@ fn name_prefix(text: &str) -> Vec<String> {
 }
 
 /// Checks the sources of `envFrom`. Upstream reports a wrong number of sources at the whole list.
-pub(super) fn env_from(sources: &At<'_>, errors: &mut Errors) {
+pub(super) fn env_from(sources: &Cursor<'_>, errors: &mut Errors) {
     for source in sources.items() {
         table::check(FROM, &source, errors);
         let wrong = match (source.at("configMapRef").is_set(), source.at("secretRef").is_set()) {
@@ -112,15 +112,15 @@ pub(super) fn env_from(sources: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn variable_field(field: &At<'_>, errors: &mut Errors) {
+fn variable_field(field: &Cursor<'_>, errors: &mut Errors) {
     field_of_pod(field, VARIABLE_FIELDS, errors);
 }
 
-pub(super) fn file_field(field: &At<'_>, errors: &mut Errors) {
+pub(super) fn file_field(field: &Cursor<'_>, errors: &mut Errors) {
     field_of_pod(field, FILE_FIELDS, errors);
 }
 
-fn field_of_pod(field: &At<'_>, allowed: &[&str], errors: &mut Errors) {
+fn field_of_pod(field: &Cursor<'_>, allowed: &[&str], errors: &mut Errors) {
     let (version, path) = (field.at("apiVersion"), field.at("fieldPath"));
     if !version.required(errors) || !path.required(errors) {
         return;
@@ -148,11 +148,11 @@ fn field_of_pod(field: &At<'_>, allowed: &[&str], errors: &mut Errors) {
     }
 }
 
-fn variable_resource(resource: &At<'_>, errors: &mut Errors) {
+fn variable_resource(resource: &Cursor<'_>, errors: &mut Errors) {
     resource_of_container(resource, errors);
 }
 
-pub(super) fn file_resource(resource: &At<'_>, errors: &mut Errors) {
+pub(super) fn file_resource(resource: &Cursor<'_>, errors: &mut Errors) {
     let container = resource.at("containerName");
     if container.required(errors) {
         resource_of_container(resource, errors);
@@ -161,7 +161,7 @@ pub(super) fn file_resource(resource: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn resource_of_container(field: &At<'_>, errors: &mut Errors) {
+fn resource_of_container(field: &Cursor<'_>, errors: &mut Errors) {
     let name = field.at("resource");
     if name.required(errors)
         && !RESOURCES.contains(&name.text())
@@ -173,7 +173,7 @@ fn resource_of_container(field: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a divisor: one or a thousandth for CPU, units of bytes for other resources.
-fn divisor(field: &At<'_>, errors: &mut Errors) {
+fn divisor(field: &Cursor<'_>, errors: &mut Errors) {
     const BYTES: [&str; 13] =
         ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
     let divisor = field.at("divisor");

@@ -1,7 +1,7 @@
 //! Probes and lifecycle hooks of containers.
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     formats,
     table::{
         self,
@@ -38,7 +38,7 @@ const PROBE: RuleTable = &[
 ];
 
 /// Checks fields that only a long-running container can have. `grace` is the grace period of the pod.
-pub(super) fn running(container: &At<'_>, grace: Option<i64>, errors: &mut Errors) {
+pub(super) fn running(container: &Cursor<'_>, grace: Option<i64>, errors: &mut Errors) {
     let lifecycle = container.at("lifecycle");
     for hook in ["postStart", "preStop"] {
         let hook = lifecycle.at(hook);
@@ -65,13 +65,13 @@ pub(super) fn running(container: &At<'_>, grace: Option<i64>, errors: &mut Error
     }
 }
 
-fn positive_grace(period: &At<'_>, errors: &mut Errors) {
+fn positive_grace(period: &Cursor<'_>, errors: &mut Errors) {
     if period.int().is_some_and(|seconds| seconds <= 0) {
         errors.push(period.invalid("must be greater than 0"));
     }
 }
 
-fn handler(of: &At<'_>, allowed: &[&str], grace: Option<i64>, errors: &mut Errors) {
+fn handler(of: &Cursor<'_>, allowed: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let mut has_handler = false;
     for (name, rules) in HANDLERS.iter().filter(|(name, _)| allowed.contains(name)) {
         let handler = of.at(name);
@@ -99,7 +99,7 @@ fn handler(of: &At<'_>, allowed: &[&str], grace: Option<i64>, errors: &mut Error
 }
 
 /// Checks headers. Upstream reports an invalid name at the whole list.
-fn headers(get: &At<'_>, errors: &mut Errors) {
+fn headers(get: &Cursor<'_>, errors: &mut Errors) {
     let list = get.at("httpHeaders");
     for header in list.items() {
         let name = header.at("name");

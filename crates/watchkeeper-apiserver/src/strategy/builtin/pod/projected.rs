@@ -9,7 +9,7 @@ use super::{
 use crate::{
     field::FieldError,
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         formats, names,
         table::{
             self,
@@ -24,13 +24,13 @@ const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "EC
 const KEYS: RuleTable = &[("name", &[Required]), ("items[]", &[Struct(KEY_TO_PATH)])];
 
 /// Checks the files of a downward API volume. Upstream reports their errors without an index.
-pub(super) fn downward_files(source: &At<'_>, errors: &mut Errors) {
+pub(super) fn downward_files(source: &Cursor<'_>, errors: &mut Errors) {
     for file in source.at("items").items() {
         downward_file(source, &file, errors);
     }
 }
 
-fn downward_file(reported: &At<'_>, file: &At<'_>, errors: &mut Errors) {
+fn downward_file(reported: &Cursor<'_>, file: &Cursor<'_>, errors: &mut Errors) {
     let null = serde_json::Value::Null;
     let member = |name| reported.named(name, file.value.get(name).unwrap_or(&null));
     let path = member("path");
@@ -55,7 +55,7 @@ fn downward_file(reported: &At<'_>, file: &At<'_>, errors: &mut Errors) {
 
 /// The files of a volume so far. Two sources cannot create the same file.
 struct Files<'a> {
-    volume: &'a At<'a>,
+    volume: &'a Cursor<'a>,
     paths: BTreeSet<String>,
 }
 
@@ -69,10 +69,10 @@ impl Files<'_> {
 }
 
 /// A function that checks one source and adds its files.
-type SourceCheck = fn(&At<'_>, &mut Files<'_>, &mut Errors);
+type SourceCheck = fn(&Cursor<'_>, &mut Files<'_>, &mut Errors);
 
 /// Checks the sources of a projected volume.
-pub(super) fn sources(volume: &At<'_>, errors: &mut Errors) {
+pub(super) fn sources(volume: &Cursor<'_>, errors: &mut Errors) {
     let mut files = Files { volume, paths: BTreeSet::new() };
     for source in volume.at("sources").items() {
         let mut count = 0;
@@ -119,7 +119,7 @@ pub(super) fn sources(volume: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a token. Upstream reports errors of its path at the volume, and does not compare it with other paths.
-fn token(token: &At<'_>, files: &mut Files<'_>, errors: &mut Errors) {
+fn token(token: &Cursor<'_>, files: &mut Files<'_>, errors: &mut Errors) {
     let seconds = token.at("expirationSeconds");
     match seconds.int() {
         None => errors.push(seconds.missing("")),
@@ -138,7 +138,7 @@ fn token(token: &At<'_>, files: &mut Files<'_>, errors: &mut Errors) {
     }
 }
 
-fn trust_bundle(bundle: &At<'_>, files: &mut Files<'_>, errors: &mut Errors) {
+fn trust_bundle(bundle: &Cursor<'_>, files: &mut Files<'_>, errors: &mut Errors) {
     let (name, signer, selector) = (bundle.at("name"), bundle.at("signerName"), bundle.at("labelSelector"));
     match (name.is_set(), signer.is_set()) {
         (true, true) => errors.push(bundle.invalid("only one of name and signerName may be used")),
@@ -171,7 +171,7 @@ fn trust_bundle(bundle: &At<'_>, files: &mut Files<'_>, errors: &mut Errors) {
 }
 
 /// Checks the name of a signer, `example.com/name`.
-fn signer_name(signer: &At<'_>, errors: &mut Errors) {
+fn signer_name(signer: &Cursor<'_>, errors: &mut Errors) {
     if signer.is_empty() {
         errors.push(signer.missing(""));
         return;
@@ -187,7 +187,7 @@ fn signer_name(signer: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn certificate(certificate: &At<'_>, files: &mut Files<'_>, errors: &mut Errors) {
+fn certificate(certificate: &Cursor<'_>, files: &mut Files<'_>, errors: &mut Errors) {
     signer_name(&certificate.at("signerName"), errors);
     table::check(
         &[("keyType", &[Enum(KEY_TYPES)]), ("maxExpirationSeconds", &[Check(expiration)])],
@@ -211,7 +211,7 @@ fn certificate(certificate: &At<'_>, files: &mut Files<'_>, errors: &mut Errors)
     }
 }
 
-fn expiration(seconds: &At<'_>, errors: &mut Errors) {
+fn expiration(seconds: &Cursor<'_>, errors: &mut Errors) {
     const MOST: i64 = 91 * 24 * 3600;
     if seconds.int().is_some_and(|value| value < 3600) {
         errors.push(seconds.invalid("if provided, maxExpirationSeconds must be >= 3600"));

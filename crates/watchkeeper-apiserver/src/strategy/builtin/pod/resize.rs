@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use super::admission::qos_class;
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit,
 };
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Copies the resources of containers from `expected`. Other lists of containers are copied whole, so that validation rejects
-/// them.
+/// Copies the resources of containers from `expected`. Other lists of containers are copied whole, so that validation
+/// rejects them.
 pub(super) fn prepare(spec: &mut Value, expected: &Value) {
     let names = |spec: &Value, list: &str| -> Vec<Value> {
         let containers = spec.get(list).and_then(Value::as_array).into_iter().flatten();
@@ -32,7 +32,7 @@ pub(super) fn prepare(spec: &mut Value, expected: &Value) {
 }
 
 /// Checks a resize of a pod.
-pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
     let before = errors.len();
     let old_status = old.at("status");
@@ -55,7 +55,7 @@ pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn same_containers(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) -> bool {
+fn same_containers(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     for list in LISTS {
         let (new, old) = (spec.at(list), old.at(list));
@@ -73,7 +73,7 @@ fn same_containers(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-fn removed_resources(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn removed_resources(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     for list in ["initContainers", "containers"] {
         for (new, old) in spec.at(list).items().zip(old.at(list).items()) {
             let (resources, old_resources) = (new.at("resources"), old.at("resources"));
@@ -88,7 +88,7 @@ fn removed_resources(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 }
 
 /// Rejects changes of a container except those of its CPU and memory.
-fn other_resources(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn other_resources(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let without = |container: &Value| {
         let mut container = container.clone();
         edit::each(&mut container, "resources.requests|limits", &mut |amounts| {

@@ -6,7 +6,7 @@ use super::super::resource_name;
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         names,
         quantity::Quantity,
         table::{
@@ -20,16 +20,16 @@ use crate::{
 const POD_RESOURCES: &[&str] = &["cpu", "hugepages-", "memory"];
 
 /// A check of a resource name, reported at the location of its amount.
-type NameCheck = fn(&str, &At<'_>, &mut Errors);
+type NameCheck = fn(&str, &Cursor<'_>, &mut Errors);
 
 /// Checks the requests and limits of a container. `claims` are the names of the pod's claims.
-pub(super) fn of_container(resources: &At<'_>, claims: &BTreeSet<String>, errors: &mut Errors) {
+pub(super) fn of_container(resources: &Cursor<'_>, claims: &BTreeSet<String>, errors: &mut Errors) {
     requirements(resources, resource_name::check_of_container, errors);
     claim_names(&resources.at("claims"), claims, errors);
 }
 
 /// Checks the overhead of a pod. Upstream checks it like limits of a container, at `overhead.limits`.
-pub(super) fn overhead(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn overhead(spec: &Cursor<'_>, errors: &mut Errors) {
     let overhead = spec.at("overhead");
     let reported = overhead.named("limits", overhead.value);
     for (name, amount) in reported.entries() {
@@ -44,12 +44,12 @@ pub(super) fn overhead(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a resource name that is the value of a field.
-pub(in super::super) fn resource_name_field(field: &At<'_>, errors: &mut Errors) {
+pub(in super::super) fn resource_name_field(field: &Cursor<'_>, errors: &mut Errors) {
     resource_name::check_of_container(field.text(), field, errors);
 }
 
 /// Checks the requests and limits of a pod as a whole.
-pub(super) fn of_pod(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn of_pod(spec: &Cursor<'_>, errors: &mut Errors) {
     let resources = spec.at("resources");
     if !resources.is_set() {
         return;
@@ -92,7 +92,7 @@ pub(super) fn of_pod(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn pod_resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
+fn pod_resource_name(name: &str, amount: &Cursor<'_>, errors: &mut Errors) {
     let before = errors.len();
     resource_name::check(name, amount, errors);
     if errors.len() == before && !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
@@ -103,8 +103,8 @@ fn pod_resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
 }
 
 /// Returns the concurrent requests of the containers of a pod: the sum of the running ones, or the largest init container.
-fn total_requests(spec: &At<'_>) -> BTreeMap<String, Quantity> {
-    let amounts = |container: &At<'_>| -> Vec<(String, Quantity)> {
+fn total_requests(spec: &Cursor<'_>) -> BTreeMap<String, Quantity> {
+    let amounts = |container: &Cursor<'_>| -> Vec<(String, Quantity)> {
         let own = container.at("resources");
         own.at("requests")
             .entries()
@@ -147,7 +147,7 @@ fn total_requests(spec: &At<'_>) -> BTreeMap<String, Quantity> {
     total
 }
 
-fn huge_pages(name: &str, amount: &At<'_>, errors: &mut Errors) {
+fn huge_pages(name: &str, amount: &Cursor<'_>, errors: &mut Errors) {
     let Some(size) = name.strip_prefix("hugepages-") else { return };
     let (Some(page), Some(quantity)) = (Quantity::parse(size), Quantity::from_value(amount.value)) else {
         return;
@@ -160,7 +160,7 @@ fn huge_pages(name: &str, amount: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn requirements(resources: &At<'_>, check_name: NameCheck, errors: &mut Errors) {
+fn requirements(resources: &Cursor<'_>, check_name: NameCheck, errors: &mut Errors) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (name, amount) in limits.entries() {
         check_name(name, &amount, errors);
@@ -180,7 +180,13 @@ fn requirements(resources: &At<'_>, check_name: NameCheck, errors: &mut Errors) 
     }
 }
 
-fn within_limit(name: &str, amount: &At<'_>, requests: &At<'_>, limits: &At<'_>, errors: &mut Errors) {
+fn within_limit(
+    name: &str,
+    amount: &Cursor<'_>,
+    requests: &Cursor<'_>,
+    limits: &Cursor<'_>,
+    errors: &mut Errors,
+) {
     let limit = limits.key(name);
     let can_overcommit = resource_name::is_overcommit_allowed(name);
     if !limit.is_set() {
@@ -212,7 +218,7 @@ const CLAIM: RuleTable = &[
 ];
 
 /// Checks the claims of a pod. Returns their names.
-pub(super) fn claims(claims: &At<'_>, errors: &mut Errors) -> BTreeSet<String> {
+pub(super) fn claims(claims: &Cursor<'_>, errors: &mut Errors) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     for claim in claims.items() {
         let name = claim.at("name");
@@ -228,7 +234,7 @@ pub(super) fn claims(claims: &At<'_>, errors: &mut Errors) -> BTreeSet<String> {
     seen
 }
 
-fn one_claim_source(claim: &At<'_>, errors: &mut Errors) {
+fn one_claim_source(claim: &Cursor<'_>, errors: &mut Errors) {
     match (claim.at("resourceClaimName").is_set(), claim.at("resourceClaimTemplateName").is_set()) {
         (true, true) => {
             errors.push(claim.invalid(
@@ -242,7 +248,7 @@ fn one_claim_source(claim: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the claims that a container uses: each one, or each request of one, at most once.
-fn claim_names(list: &At<'_>, known: &BTreeSet<String>, errors: &mut Errors) {
+fn claim_names(list: &Cursor<'_>, known: &BTreeSet<String>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for claim in list.items() {
         let (name, request) = (claim.at("name").text(), claim.at("request"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::node_selector;
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     names,
     table::{
         self,
@@ -69,21 +69,21 @@ const SPREAD_POLICIES: RuleTable = &[
 const TOLERATION: RuleTable =
     &[("key", &[Format(names::qualified)]), ("", &[Check(toleration)]), ("effect", &[OneOf(EFFECTS)])];
 
-fn weight(weight: &At<'_>, errors: &mut Errors) {
+fn weight(weight: &Cursor<'_>, errors: &mut Errors) {
     if weight.int().is_none_or(|weight| !(1..=100).contains(&weight)) {
         errors.push(weight.invalid("must be in the range 1-100"));
     }
 }
 
 /// Checks namespaces of a term. Upstream reports an invalid one at `namespace`, without its index.
-fn namespaces(term: &At<'_>, errors: &mut Errors) {
+fn namespaces(term: &Cursor<'_>, errors: &mut Errors) {
     for name in term.at("namespaces").items() {
         let reported = term.named("namespace", name.value);
         errors.extend(names::dns_label(name.text()).into_iter().map(|detail| reported.invalid(detail)));
     }
 }
 
-fn topology_key(key: &At<'_>, errors: &mut Errors) {
+fn topology_key(key: &Cursor<'_>, errors: &mut Errors) {
     if key.is_empty() {
         errors.push(key.missing("can not be empty"));
     }
@@ -91,7 +91,7 @@ fn topology_key(key: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks `matchLabelKeys` and `mismatchLabelKeys`, which require a selector and distinct keys.
-fn label_keys(term: &At<'_>, errors: &mut Errors) {
+fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
     let (matched, mismatched) = (term.at("matchLabelKeys"), term.at("mismatchLabelKeys"));
     let selector = term.at("labelSelector");
     for keys in [&matched, &mismatched] {
@@ -130,10 +130,10 @@ fn label_keys(term: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn spread(constraints: &At<'_>, errors: &mut Errors) {
+pub(super) fn spread(constraints: &Cursor<'_>, errors: &mut Errors) {
     for (index, constraint) in constraints.items().enumerate() {
         table::check(SPREAD, &constraint, errors);
-        let pair = |of: &At<'_>| {
+        let pair = |of: &Cursor<'_>| {
             (of.at("topologyKey").text().to_owned(), of.at("whenUnsatisfiable").text().to_owned())
         };
         if constraints.items().skip(index + 1).any(|later| pair(&later) == pair(&constraint)) {
@@ -156,16 +156,16 @@ pub(super) fn spread(constraints: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn tolerations(tolerations: &At<'_>, errors: &mut Errors) {
+pub(super) fn tolerations(tolerations: &Cursor<'_>, errors: &mut Errors) {
     for toleration in tolerations.items() {
         table::check(TOLERATION, &toleration, errors);
     }
 }
 
-fn toleration(toleration: &At<'_>, errors: &mut Errors) {
+fn toleration(toleration: &Cursor<'_>, errors: &mut Errors) {
     let (key, operator) = (toleration.at("key"), toleration.at("operator"));
     let (value, effect) = (toleration.at("value"), toleration.at("effect"));
-    let mut reject = |at: &At<'_>, detail: String| errors.push(at.invalid(detail));
+    let mut reject = |at: &Cursor<'_>, detail: String| errors.push(at.invalid(detail));
     if key.is_empty() && operator.text() != "Exists" {
         reject(
             &operator,
@@ -193,7 +193,7 @@ fn toleration(toleration: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks scheduling gates. Upstream reports an invalid and a duplicate name at the gate itself.
-pub(super) fn gates(gates: &At<'_>, errors: &mut Errors) {
+pub(super) fn gates(gates: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for gate in gates.items() {
         let name = gate.at("name");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     formats, names,
     table::{
         self, FieldCondition,
@@ -104,7 +104,7 @@ const CONTAINER_PROFILES: RuleTable = &[
 ];
 
 /// Checks the security context of a pod.
-pub(super) fn pod(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn pod(spec: &Cursor<'_>, errors: &mut Errors) {
     let context = spec.at("securityContext");
     if !context.is_set() {
         return;
@@ -115,7 +115,7 @@ pub(super) fn pod(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the security context of a container. `has_host_users` is whether the pod uses the user namespace of its host.
-pub(super) fn container(context: &At<'_>, has_host_users: bool, errors: &mut Errors) {
+pub(super) fn container(context: &Cursor<'_>, has_host_users: bool, errors: &mut Errors) {
     if !context.is_set() {
         return;
     }
@@ -127,13 +127,13 @@ pub(super) fn container(context: &At<'_>, has_host_users: bool, errors: &mut Err
     table::check(CONTAINER_PROFILES, context, errors);
 }
 
-fn unpadded(profile: &At<'_>, errors: &mut Errors) {
+fn unpadded(profile: &Cursor<'_>, errors: &mut Errors) {
     if profile.text().trim() != profile.text() {
         errors.push(profile.invalid("must not be padded with whitespace"));
     }
 }
 
-fn privileges(context: &At<'_>, errors: &mut Errors) {
+fn privileges(context: &Cursor<'_>, errors: &mut Errors) {
     if context.at("allowPrivilegeEscalation").value.as_bool() != Some(false) {
         return;
     }
@@ -155,7 +155,7 @@ fn privileges(context: &At<'_>, errors: &mut Errors) {
 const NET_SYSCTLS: [&str; 1] = ["net."];
 const IPC_SYSCTLS: [&str; 3] = ["kernel.shm", "kernel.msg", "fs.mqueue."];
 
-fn sysctls(spec: &At<'_>, sysctls: &At<'_>, errors: &mut Errors) {
+fn sysctls(spec: &Cursor<'_>, sysctls: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for sysctl in sysctls.items() {
         let name = sysctl.at("name");
@@ -177,7 +177,7 @@ fn sysctls(spec: &At<'_>, sysctls: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn credential_spec(spec: &At<'_>, errors: &mut Errors) {
+fn credential_spec(spec: &Cursor<'_>, errors: &mut Errors) {
     if spec.is_set() && spec.text().is_empty() {
         errors.push(spec.invalid("gmsaCredentialSpec cannot be an empty string"));
     } else if spec.text().len() > 64 * 1024 {
@@ -185,7 +185,7 @@ fn credential_spec(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn windows_user(name: &At<'_>, errors: &mut Errors) {
+fn windows_user(name: &Cursor<'_>, errors: &mut Errors) {
     let text = name.text();
     if !name.is_set() {
         return;
@@ -236,8 +236,9 @@ fn windows_user(name: &At<'_>, errors: &mut Errors) {
 pub(super) const ALL_CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// Checks Windows host-process containers: all containers of a pod or none, and on the host network.
-pub(super) fn host_processes(spec: &At<'_>, errors: &mut Errors) {
-    let flag = |of: &At<'_>| of.at("securityContext").at("windowsOptions").at("hostProcess").value.as_bool();
+pub(super) fn host_processes(spec: &Cursor<'_>, errors: &mut Errors) {
+    let flag =
+        |of: &Cursor<'_>| of.at("securityContext").at("windowsOptions").at("hostProcess").value.as_bool();
     let of_pod = flag(spec);
     let (mut count, mut on_host) = (0, 0);
     for list in ALL_CONTAINERS {
@@ -299,14 +300,14 @@ const WINDOWS_CONTAINER: RuleTable = &[(
     &[Absent(NOT_ON_WINDOWS)],
 )];
 
-fn not_true_on_windows(flag: &At<'_>, errors: &mut Errors) {
+fn not_true_on_windows(flag: &Cursor<'_>, errors: &mut Errors) {
     if flag.is_true() {
         errors.push(flag.forbidden(NOT_ON_WINDOWS));
     }
 }
 
 /// Checks the operating system of a pod, and rejects fields of the other one.
-pub(super) fn operating_system(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn operating_system(spec: &Cursor<'_>, errors: &mut Errors) {
     let os = spec.at("os");
     let name = os.at("name");
     if !os.is_set() || !name.required(errors) {

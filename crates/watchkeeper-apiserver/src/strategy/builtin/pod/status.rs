@@ -2,7 +2,7 @@
 
 use super::annotations;
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     names,
     table::{
         self,
@@ -22,7 +22,7 @@ const USER: RuleTable = &[
 const STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
 /// Checks a write of the status of a pod.
-pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, old_metadata) = (object.at("metadata"), old.at("metadata"));
     let all = metadata.at("annotations");
     annotations::check_change(&all, &old_metadata.at("annotations"), errors);
@@ -49,7 +49,7 @@ pub(super) fn validate(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     users(object, errors);
 }
 
-fn nominated_node(status: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn nominated_node(status: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (node, before) = (status.at("nominatedNodeName"), old.at("nominatedNodeName"));
     if node.value != before.value {
         node.format(names::dns_subdomain, errors);
@@ -57,7 +57,7 @@ fn nominated_node(status: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks conditions. Upstream writes the type of a condition with a capital letter in paths.
-fn conditions(conditions: &At<'_>, errors: &mut Errors) {
+fn conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
     for condition in conditions.items() {
         let (kind, generation) = (condition.at("type"), condition.at("observedGeneration"));
         if generation.int().is_some_and(|number| number < 0) {
@@ -71,7 +71,7 @@ fn conditions(conditions: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that a terminated container stays terminated, unless its restart policy and rules restart it.
-fn transitions(new: &At<'_>, old: &At<'_>, spec: &At<'_>, list: &str, errors: &mut Errors) {
+fn transitions(new: &Cursor<'_>, old: &Cursor<'_>, spec: &Cursor<'_>, list: &str, errors: &mut Errors) {
     let containers = match list {
         "containerStatuses" => "containers",
         "initContainerStatuses" => "initContainers",
@@ -111,7 +111,7 @@ fn transitions(new: &At<'_>, old: &At<'_>, spec: &At<'_>, list: &str, errors: &m
     }
 }
 
-fn should_restart(container: &At<'_>, spec: &At<'_>, code: i64) -> bool {
+fn should_restart(container: &Cursor<'_>, spec: &Cursor<'_>, code: i64) -> bool {
     let own = container.at("restartPolicy");
     for rule in container.at("restartPolicyRules").items() {
         let codes = rule.at("exitCodes");
@@ -134,7 +134,7 @@ fn should_restart(container: &At<'_>, spec: &At<'_>, code: i64) -> bool {
     }
 }
 
-fn claim_statuses(object: &At<'_>, errors: &mut Errors) {
+fn claim_statuses(object: &Cursor<'_>, errors: &mut Errors) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let claims = spec.at("resourceClaims");
     table::check(&[("resourceClaimStatuses", &[UniqueBy("name")])], &status, errors);
@@ -155,7 +155,7 @@ fn claim_statuses(object: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the addresses of a pod or its host: one, or one of each family. The first equals the single one.
-fn ips(status: &At<'_>, single: &str, list: &str, errors: &mut Errors) {
+fn ips(status: &Cursor<'_>, single: &str, list: &str, errors: &mut Errors) {
     let (ip, ips) = (status.at(single), status.at(list));
     let count = ips.items().count();
     let first_differs = |errors: &mut Errors| {
@@ -177,7 +177,7 @@ fn ips(status: &At<'_>, single: &str, list: &str, errors: &mut Errors) {
             errors.push(error);
         }
     }
-    let is_v6 = |item: &At<'_>| item.at("ip").text().contains(':');
+    let is_v6 = |item: &Cursor<'_>| item.at("ip").text().contains(':');
     let both = ips.items().any(|item| is_v6(&item)) && ips.items().any(|item| !is_v6(&item));
     if count > 1 && (!both || count > 2) {
         errors.push(ips.invalid("may specify no more than one IP for each IP family"));
@@ -191,7 +191,7 @@ fn ips(status: &At<'_>, single: &str, list: &str, errors: &mut Errors) {
     }
 }
 
-fn users(object: &At<'_>, errors: &mut Errors) {
+fn users(object: &Cursor<'_>, errors: &mut Errors) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let is_windows = spec.at("os").at("name").text() == "windows";
     for list in STATUSES {

@@ -245,8 +245,8 @@ fn a_resize_changes_only_cpu_and_memory() {
     for (new, expected) in cases {
         let mut errors = Vec::new();
         super::resize::validate(
-            &crate::strategy::at::At::root(&new),
-            &crate::strategy::at::At::root(&old),
+            &crate::strategy::cursor::Cursor::root(&new),
+            &crate::strategy::cursor::Cursor::root(&old),
             &mut errors,
         );
         let paths: Vec<String> = errors.into_iter().map(|error| error.path).collect();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{annotations, resize};
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit,
 };
 
@@ -13,7 +13,7 @@ const UPDATABLE: &str = "pod updates may not change fields other than `spec.cont
 /// The members that may change, each by specific rules.
 const MUTABLE: [&str; 3] = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
 
-pub(super) fn validate_update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate_update(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, old_metadata) = (object.at("metadata"), old.at("metadata"));
     annotations::check_change(&metadata.at("annotations"), &old_metadata.at("annotations"), errors);
     let (spec, old) = (object.at("spec"), old.at("spec"));
@@ -93,7 +93,7 @@ fn take_node_affinity(spec: &mut Value, old: &Value) {
 }
 
 /// Checks changes that only a gated pod permits: additions to its node selector and its node affinity.
-fn gated_changes(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn gated_changes(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (selector, old_selector) = (spec.at("nodeSelector"), old.at("nodeSelector"));
     if old_selector.entries().any(|(name, value)| selector.key(name).value != value.value) {
         errors.push(
@@ -119,7 +119,7 @@ fn gated_changes(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn has_only_additions(term: &At<'_>, old: &At<'_>) -> bool {
+fn has_only_additions(term: &Cursor<'_>, old: &Cursor<'_>) -> bool {
     let lists = ["matchExpressions", "matchFields"];
     if lists.iter().all(|list| old.at(list).is_empty()) {
         return lists.iter().all(|list| term.at(list).is_empty());
@@ -147,7 +147,7 @@ fn without_empty(value: &Value) -> Value {
         .collect()
 }
 
-fn deadline(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn deadline(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (new, old) = (spec.at("activeDeadlineSeconds"), old.at("activeDeadlineSeconds"));
     match (new.int(), old.int()) {
         (Some(new_seconds), Some(old_seconds)) if new_seconds > old_seconds => {
@@ -161,7 +161,7 @@ fn deadline(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that tolerations are only added. The duration of an existing toleration may change.
-fn only_added_tolerations(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn only_added_tolerations(spec: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
         if let Some(members) = toleration.as_object_mut() {
@@ -181,7 +181,7 @@ fn only_added_tolerations(spec: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_subresource(name: &str, object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate_subresource(name: &str, object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     super::validate::pod(object, errors);
     if name == "resize" {
         resize::validate(object, old, errors);
@@ -207,7 +207,7 @@ pub(super) fn validate_subresource(name: &str, object: &At<'_>, old: &At<'_>, er
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{At, validate_update};
+    use super::{Cursor, validate_update};
 
     fn pod(spec: &Value) -> Value {
         let mut pod =
@@ -247,7 +247,7 @@ mod tests {
         ];
         for (old, new, is_taken) in table {
             let mut errors = Vec::new();
-            validate_update(&At::root(&pod(&new)), &At::root(&pod(&old)), &mut errors);
+            validate_update(&Cursor::root(&pod(&new)), &Cursor::root(&pod(&old)), &mut errors);
             assert_eq!(errors.is_empty(), is_taken, "{old} -> {new}: {errors:?}");
         }
     }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     field::FieldErrorKind,
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         formats, metadata, names,
         table::{
             self, FieldCondition,
@@ -24,7 +24,7 @@ use crate::{
 const MAX_SECONDS: i64 = i32::MAX as i64;
 
 /// Checks a pod, on create and on update.
-pub(super) fn pod(object: &At<'_>, errors: &mut Errors) {
+pub(super) fn pod(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     annotations::check(&metadata.at("annotations"), &spec, errors);
     pod_spec(&spec, Some(metadata.at("name").text()), errors);
@@ -48,7 +48,7 @@ pub(super) fn pod(object: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks rules that apply only to the creation of a pod.
-pub(super) fn pod_create(object: &At<'_>, errors: &mut Errors) {
+pub(super) fn pod_create(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let ephemeral = spec.at("ephemeralContainers");
     if !ephemeral.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn pod_create(object: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks a pod template. Upstream reports its labels and annotations without `metadata`.
-pub(in super::super) fn template(template: &At<'_>, errors: &mut Errors) {
+pub(in super::super) fn template(template: &Cursor<'_>, errors: &mut Errors) {
     template_metadata(template, errors);
     let (own, spec) = (template.at("metadata"), template.at("spec"));
     pod_spec(&spec, None, errors);
@@ -74,7 +74,7 @@ pub(in super::super) fn template(template: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the labels and annotations of a template.
-pub(in super::super) fn template_metadata(template: &At<'_>, errors: &mut Errors) {
+pub(in super::super) fn template_metadata(template: &Cursor<'_>, errors: &mut Errors) {
     let own = template.at("metadata");
     metadata::labels(&template.named("labels", own.at("labels").value), errors);
     let annotations = own.at("annotations");
@@ -116,7 +116,7 @@ const HOST_ALIAS: RuleTable =
     &[("ip", &[EvenEmpty(names::ip)]), ("hostnames[]", &[EvenEmpty(names::dns_subdomain)])];
 
 /// Checks the spec of a pod named `pod`, or of a template if there is no name.
-fn pod_spec(spec: &At<'_>, pod: Option<&str>, errors: &mut Errors) {
+fn pod_spec(spec: &Cursor<'_>, pod: Option<&str>, errors: &mut Errors) {
     let volumes = volume::volumes(&spec.at("volumes"), pod.unwrap_or_default(), errors);
     let claims = resources::claims(&spec.at("resourceClaims"), errors);
     let context = Context {
@@ -132,7 +132,7 @@ fn pod_spec(spec: &At<'_>, pod: Option<&str>, errors: &mut Errors) {
 }
 
 /// Checks that on the host network a container port equals the host port. Templates may omit the host port.
-fn host_network_ports(spec: &At<'_>, errors: &mut Errors) {
+fn host_network_ports(spec: &Cursor<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").is_true() {
         return;
     }
@@ -147,14 +147,14 @@ fn host_network_ports(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn share_process_namespace(spec: &At<'_>, errors: &mut Errors) {
+fn share_process_namespace(spec: &Cursor<'_>, errors: &mut Errors) {
     let share = spec.at("shareProcessNamespace");
     if share.is_true() && spec.at("hostPID").is_true() {
         errors.push(share.invalid("ShareProcessNamespace and HostPID cannot both be enabled"));
     }
 }
 
-fn dns_config(spec: &At<'_>, errors: &mut Errors) {
+fn dns_config(spec: &Cursor<'_>, errors: &mut Errors) {
     let config = spec.at("dnsConfig");
     let (servers, searches) = (config.at("nameservers"), config.at("searches"));
     if spec.at("dnsPolicy").text() == "None" {
@@ -189,7 +189,7 @@ fn dns_config(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that a pod with its own user namespace shares no other namespaces of its host.
-fn host_users(spec: &At<'_>, errors: &mut Errors) {
+fn host_users(spec: &Cursor<'_>, errors: &mut Errors) {
     if spec.at("hostUsers").value.as_bool() != Some(false) {
         return;
     }
@@ -211,7 +211,7 @@ fn host_users(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn hostname_override(spec: &At<'_>, errors: &mut Errors) {
+fn hostname_override(spec: &Cursor<'_>, errors: &mut Errors) {
     const NAME: RuleTable = &[("hostnameOverride", &[MaxLength(64), FormatIfSet(names::dns_subdomain)])];
     const CONFLICTS: RuleTable = &[(
         "",
@@ -231,7 +231,7 @@ fn hostname_override(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that variables from files refer to an empty directory volume.
-fn file_volumes(spec: &At<'_>, errors: &mut Errors) {
+fn file_volumes(spec: &Cursor<'_>, errors: &mut Errors) {
     let volumes = spec.at("volumes");
     for list in security::ALL_CONTAINERS {
         for container in spec.at(list).items() {

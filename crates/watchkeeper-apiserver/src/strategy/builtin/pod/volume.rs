@@ -11,7 +11,7 @@ use super::{
     projected,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     formats, metadata, names,
     quantity::Quantity,
     table::{
@@ -24,7 +24,7 @@ use crate::strategy::{
 };
 
 /// Checks the permission bits of a file.
-pub(super) const FILE_MODE: fn(&At<'_>, &mut Errors) = |mode, errors| {
+pub(super) const FILE_MODE: fn(&Cursor<'_>, &mut Errors) = |mode, errors| {
     if mode.int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
@@ -144,7 +144,7 @@ const SOURCES: &[(&str, RuleTable)] = &[
 const CHAP_SECRET: RuleTable = &[("secretRef", &[Present("")])];
 
 /// Checks the volumes of a pod named `pod` (empty for templates). Returns the valid ones.
-pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTreeMap<String, Volume> {
+pub(super) fn volumes(volumes: &Cursor<'_>, pod: &str, errors: &mut Errors) -> BTreeMap<String, Volume> {
     let claim_names: BTreeSet<String> = volumes
         .items()
         .filter(|volume| !pod.is_empty() && volume.at("ephemeral").is_set())
@@ -174,7 +174,7 @@ pub(super) fn volumes(volumes: &At<'_>, pod: &str, errors: &mut Errors) -> BTree
     known
 }
 
-fn source(volume: &At<'_>, pod: &str, errors: &mut Errors) {
+fn source(volume: &Cursor<'_>, pod: &str, errors: &mut Errors) {
     let mut given = SOURCES.iter().filter(|(name, _)| volume.at(name).is_set());
     let Some((name, rules)) = given.next() else {
         errors.push(volume.missing("must specify a volume type"));
@@ -207,19 +207,19 @@ fn source(volume: &At<'_>, pod: &str, errors: &mut Errors) {
     }
 }
 
-fn size_limit(limit: &At<'_>, errors: &mut Errors) {
+fn size_limit(limit: &Cursor<'_>, errors: &mut Errors) {
     if Quantity::from_value(limit.value).is_some_and(Quantity::is_negative) {
         errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
     }
 }
 
-fn directory_mode(mode: &At<'_>, errors: &mut Errors) {
+fn directory_mode(mode: &Cursor<'_>, errors: &mut Errors) {
     if mode.int().is_some_and(|mode| !(0..=0o1777).contains(&mode)) {
         errors.push(mode.invalid("must be a number between 0 and 01777 (octal), both inclusive"));
     }
 }
 
-fn host_path_type(source: &At<'_>, errors: &mut Errors) {
+fn host_path_type(source: &Cursor<'_>, errors: &mut Errors) {
     const TYPES: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     let kind = source.at("type");
@@ -228,28 +228,28 @@ fn host_path_type(source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn gce_disk(disk: &At<'_>, errors: &mut Errors) {
+fn gce_disk(disk: &Cursor<'_>, errors: &mut Errors) {
     disk.at("pdName").required(errors);
     partition(&disk.at("partition"), errors);
 }
 
-fn partition(number: &At<'_>, errors: &mut Errors) {
+fn partition(number: &Cursor<'_>, errors: &mut Errors) {
     number.between(0, 255, errors);
 }
 
-fn absolute(path: &At<'_>, errors: &mut Errors) {
+fn absolute(path: &Cursor<'_>, errors: &mut Errors) {
     errors.extend(formats::absolute_path(path.text()).into_iter().map(|detail| path.invalid(detail)));
 }
 
 /// Checks the initiator name. Upstream writes the field in lower case in paths.
-fn initiator_name(source: &At<'_>, errors: &mut Errors) {
+fn initiator_name(source: &Cursor<'_>, errors: &mut Errors) {
     let name = source.at("initiatorName");
     if name.is_set() {
         iscsi_name(&source.named("initiatorname", name.value), errors);
     }
 }
 
-fn quobyte(source: &At<'_>, errors: &mut Errors) {
+fn quobyte(source: &Cursor<'_>, errors: &mut Errors) {
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     if registry.is_empty() {
         errors.push(registry.missing("must be a host:port pair or multiple pairs separated by commas"));
@@ -261,7 +261,7 @@ fn quobyte(source: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the publish secret. Upstream reports an invalid name at `name` of the source.
-fn publish_secret(source: &At<'_>, errors: &mut Errors) {
+fn publish_secret(source: &Cursor<'_>, errors: &mut Errors) {
     let reference = source.at("nodePublishSecretRef");
     let name = reference.at("name");
     let reported = source.named("name", name.value);

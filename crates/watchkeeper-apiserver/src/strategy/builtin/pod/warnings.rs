@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::node_selector::deprecation;
-use crate::strategy::{at::At, names, quantity::Quantity};
+use crate::strategy::{cursor::Cursor, names, quantity::Quantity};
 
 const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -28,7 +28,7 @@ pub(super) fn pod_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     if old.is_some() {
         return Vec::new();
     }
-    let root = At::root(object);
+    let root = Cursor::root(object);
     let mut warnings = Vec::new();
     let metadata = root.at("metadata");
     let wrong = names::dns_label(metadata.at("name").text());
@@ -50,11 +50,11 @@ pub(in super::super) fn template_warnings(path: &[&str], object: &Value, old: Op
         return Vec::new();
     }
     let mut warnings = Vec::new();
-    descend(&At::root(object), path, &mut warnings);
+    descend(&Cursor::root(object), path, &mut warnings);
     warnings
 }
 
-fn descend(at: &At<'_>, path: &[&str], warnings: &mut Vec<String>) {
+fn descend(at: &Cursor<'_>, path: &[&str], warnings: &mut Vec<String>) {
     match path.split_first() {
         Some((step, rest)) => descend(&at.at(step), rest, warnings),
         None => spec_warnings(at, warnings),
@@ -62,10 +62,10 @@ fn descend(at: &At<'_>, path: &[&str], warnings: &mut Vec<String>) {
 }
 
 /// Collects the warnings about `metadata` and `spec` of `of`.
-fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
+fn spec_warnings(of: &Cursor<'_>, warnings: &mut Vec<String>) {
     let (metadata, spec) = (of.at("metadata"), of.at("spec"));
     let annotations = metadata.at("annotations");
-    let mut warn = |at: &At<'_>, text: &str| warnings.push(format!("{}: {text}", at.path()));
+    let mut warn = |at: &Cursor<'_>, text: &str| warnings.push(format!("{}: {text}", at.path()));
     for (name, value) in spec.at("nodeSelector").entries() {
         if let Some(text) = deprecation(name) {
             warn(&value, text);
@@ -131,8 +131,8 @@ fn spec_warnings(of: &At<'_>, warnings: &mut Vec<String>) {
 }
 
 /// Terms without a selector, which match no pod.
-fn affinity_warnings(affinity: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
-    let mut check = |selector: &At<'_>| {
+fn affinity_warnings(affinity: &Cursor<'_>, warn: &mut impl FnMut(&Cursor<'_>, &str)) {
+    let mut check = |selector: &Cursor<'_>| {
         if !selector.is_set() {
             warn(selector, MATCHES_NOTHING);
         }
@@ -149,7 +149,7 @@ fn affinity_warnings(affinity: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
 }
 
 /// Amounts of bytes that are not whole.
-fn fraction_warnings(amounts: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
+fn fraction_warnings(amounts: &Cursor<'_>, warn: &mut impl FnMut(&Cursor<'_>, &str)) {
     for name in ["memory", "ephemeral-storage"] {
         let amount = amounts.key(name);
         if let Some(quantity) = Quantity::from_value(amount.value).filter(|amount| !amount.is_whole()) {
@@ -159,7 +159,7 @@ fn fraction_warnings(amounts: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
     }
 }
 
-fn container_warnings(container: &At<'_>, warn: &mut impl FnMut(&At<'_>, &str)) {
+fn container_warnings(container: &Cursor<'_>, warn: &mut impl FnMut(&Cursor<'_>, &str)) {
     let resources = container.at("resources");
     for list in ["limits", "requests"] {
         fraction_warnings(&resources.at(list), warn);
@@ -194,10 +194,10 @@ struct HostPort {
 const COMPARED_PORTS: usize = 100;
 
 fn port_warnings(
-    port: &At<'_>,
+    port: &Cursor<'_>,
     ports: &mut BTreeMap<String, Vec<HostPort>>,
     port_names: &mut BTreeMap<String, String>,
-    warn: &mut impl FnMut(&At<'_>, &str),
+    warn: &mut impl FnMut(&Cursor<'_>, &str),
 ) {
     let number = port.at("containerPort").int().unwrap_or(0);
     let (name, protocol) = (port.at("name"), port.at("protocol"));

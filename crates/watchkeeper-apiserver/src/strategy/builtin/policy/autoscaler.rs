@@ -7,7 +7,7 @@ use super::super::row::{PLAIN, StrategyRow};
 use crate::{
     convert,
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         edit::{
             self,
             DefaultValue::{EmptyObject, IntPtr, Null},
@@ -217,16 +217,16 @@ const RESOURCE_TARGET: RuleTable = &[
     ),
 ];
 
-fn check_as_v2(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
-    let as_v2 = |at: &At<'_>| {
+fn check_as_v2(object: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+    let as_v2 = |at: &Cursor<'_>| {
         let mut object = at.value.clone();
         convert::autoscaler_to_v2(&mut object);
         object
     };
     let (new, old) = (as_v2(object), old.map(as_v2));
     match &old {
-        Some(old) => table::check_change(AUTOSCALER_RULES, &At::root(&new), &At::root(old), errors),
-        None => table::check(AUTOSCALER_RULES, &At::root(&new), errors),
+        Some(old) => table::check_change(AUTOSCALER_RULES, &Cursor::root(&new), &Cursor::root(old), errors),
+        None => table::check(AUTOSCALER_RULES, &Cursor::root(&new), errors),
     }
 }
 
@@ -250,14 +250,14 @@ fn behavior(object: &mut Value) {
     }
 }
 
-fn max_replicas(most: &At<'_>, errors: &mut Errors) {
+fn max_replicas(most: &Cursor<'_>, errors: &mut Errors) {
     match most.int() {
         None | Some(0) => errors.push(most.missing("must be set and greater than 0")),
         Some(_) => most.at_least(1, errors),
     }
 }
 
-fn replicas_in_order(spec: &At<'_>, errors: &mut Errors) {
+fn replicas_in_order(spec: &Cursor<'_>, errors: &mut Errors) {
     let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     if least.int().is_some_and(|least| most.int().unwrap_or(0) < least) {
         errors.push(most.invalid("must be greater than or equal to `minReplicas`"));
@@ -265,7 +265,7 @@ fn replicas_in_order(spec: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks an apiVersion. Most scalable kinds have an API group.
-fn api_version(reference: &At<'_>, allows_core: bool, errors: &mut Errors) {
+fn api_version(reference: &Cursor<'_>, allows_core: bool, errors: &mut Errors) {
     let version = reference.at("apiVersion");
     let text = version.text();
     if text.matches('/').count() > 1 {
@@ -275,7 +275,7 @@ fn api_version(reference: &At<'_>, allows_core: bool, errors: &mut Errors) {
     }
 }
 
-fn scale_target_version(target: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+fn scale_target_version(target: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let is_unchanged = old.is_some_and(|old| {
         ["apiVersion", "kind"].iter().all(|member| old.at(member).text() == target.at(member).text())
     });
@@ -284,11 +284,11 @@ fn scale_target_version(target: &At<'_>, old: Option<&At<'_>>, errors: &mut Erro
     }
 }
 
-fn object_version(described: &At<'_>, errors: &mut Errors) {
+fn object_version(described: &Cursor<'_>, errors: &mut Errors) {
     api_version(described, true, errors);
 }
 
-fn metric(metric: &At<'_>, errors: &mut Errors) {
+fn metric(metric: &Cursor<'_>, errors: &mut Errors) {
     let kind = metric.at("type");
     let mut types = SOURCES.map(|(name, ..)| name);
     types.sort_unstable();
@@ -318,7 +318,7 @@ fn metric(metric: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn target_type(kind: &At<'_>, errors: &mut Errors) {
+fn target_type(kind: &Cursor<'_>, errors: &mut Errors) {
     if kind.is_empty() {
         errors.push(kind.missing("must specify a metric target type"));
     }
@@ -327,23 +327,23 @@ fn target_type(kind: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn positive_quantity(amount: &At<'_>, errors: &mut Errors) {
+fn positive_quantity(amount: &Cursor<'_>, errors: &mut Errors) {
     let quantity = crate::strategy::quantity::Quantity::from_value(amount.value);
     if quantity.is_some_and(|quantity| quantity.is_negative() || quantity.is_zero()) {
         errors.push(amount.invalid("must be positive"));
     }
 }
 
-fn utilization(share: &At<'_>, errors: &mut Errors) {
+fn utilization(share: &Cursor<'_>, errors: &mut Errors) {
     if share.int().is_some_and(|share| share < 1) {
         errors.push(share.invalid("must be greater than 0"));
     }
 }
 
 /// Checks that scaling to zero uses a metric that exists without pods.
-fn scale_to_zero(spec: &At<'_>, errors: &mut Errors) {
+fn scale_to_zero(spec: &Cursor<'_>, errors: &mut Errors) {
     let metrics = spec.at("metrics");
-    let is_outside = |metric: &At<'_>| matches!(metric.at("type").text(), "Object" | "External");
+    let is_outside = |metric: &Cursor<'_>| matches!(metric.at("type").text(), "Object" | "External");
     if spec.at("minReplicas").int() == Some(0) && !metrics.items().any(|metric| is_outside(&metric)) {
         errors.push(metrics.forbidden(
             "must specify at least one Object or External metric to support scaling to zero replicas",

@@ -11,7 +11,7 @@ use super::{
     row::{CLUSTER, PLAIN, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr, Str},
@@ -71,7 +71,7 @@ const BUDGET_SPEC: RuleTable = &[
     ("unhealthyPodEvictionPolicy", &[EnumIfSet(&["AlwaysAllow", "IfHealthyBudget"])]),
 ];
 
-fn one_bound(spec: &At<'_>, errors: &mut Errors) {
+fn one_bound(spec: &Cursor<'_>, errors: &mut Errors) {
     if spec.at("minAvailable").is_set() && spec.at("maxUnavailable").is_set() {
         errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
     }
@@ -108,7 +108,7 @@ const PRIORITY_CLASS: StrategyRow = StrategyRow {
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-fn system_class(object: &At<'_>) -> Result<(), String> {
+fn system_class(object: &Cursor<'_>) -> Result<(), String> {
     let metadata = object.at("metadata");
     let name = metadata.at("name").text();
     let Some((_, value)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
@@ -123,7 +123,7 @@ fn system_class(object: &At<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn same_value(value: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn same_value(value: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     if value.value != old.value {
         errors.push(value.forbidden("may not be changed in an update."));
     }

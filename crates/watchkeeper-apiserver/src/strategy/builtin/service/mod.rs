@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::row::{PLAIN, StrategyRow};
 use crate::strategy::{
-    at::At,
+    cursor::Cursor,
     edit::{
         self,
         DefaultValue::{Bool, EmptyObject, Str},
@@ -20,7 +20,7 @@ use crate::strategy::{
 
 /// Fields that are ignored or deprecated.
 fn warnings(object: &Value) -> Vec<String> {
-    let root = At::root(object);
+    let root = Cursor::root(object);
     let spec = root.at("spec");
     let has = |member: &str| !spec.at(member).is_empty();
     let is_named_outside = spec.at("type").text() == "ExternalName";
@@ -84,7 +84,7 @@ fn has_node_ports(service: &Value) -> bool {
 }
 
 /// Returns whether a service is headless: its only cluster IP is `None`.
-fn is_headless(spec: &At<'_>) -> bool {
+fn is_headless(spec: &Cursor<'_>) -> bool {
     let ips = spec.at("clusterIPs");
     ips.items().count() == 1 && ips.items().all(|ip| ip.text() == "None")
 }

@@ -8,7 +8,7 @@ use super::{is_external, is_headless, needs_health_check};
 use crate::{
     field::{FieldError, FieldErrorKind},
     strategy::{
-        at::{At, Errors},
+        cursor::{Cursor, Errors},
         formats, names,
         table::{
             self, FieldCondition,
@@ -102,7 +102,7 @@ const BALANCER_INGRESS: RuleTable = &[
 ];
 
 /// Checks a service. Addresses are allocated before all other checks, so their errors are reported alone.
-fn service(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
+fn service(object: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let before = errors.len();
     let spec = object.at("spec");
     addresses(&spec, errors);
@@ -119,7 +119,7 @@ fn service(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Errors) {
 }
 
 /// Rejects IP families of which the server has no addresses. Headless services without a selector may have any.
-fn configured_families(spec: &At<'_>, errors: &mut Errors) {
+fn configured_families(spec: &Cursor<'_>, errors: &mut Errors) {
     let (policy, families) = (spec.at("ipFamilyPolicy"), spec.at("ipFamilies"));
     if spec.at("type").text() == "ExternalName" {
         return;
@@ -146,7 +146,7 @@ fn configured_families(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn topology_annotations(annotations: &At<'_>, errors: &mut Errors) {
+fn topology_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     let (mode, hints) = (annotations.key(MODE_ANNOTATION), annotations.key(HINTS_ANNOTATION));
     if mode.is_set() && hints.is_set() && mode.value != hints.value {
         errors.push(
@@ -155,14 +155,14 @@ fn topology_annotations(annotations: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn has_ports(spec: &At<'_>, errors: &mut Errors) {
+fn has_ports(spec: &Cursor<'_>, errors: &mut Errors) {
     let ports = spec.at("ports");
     if ports.is_empty() && !is_headless(spec) && spec.at("type").text() != "ExternalName" {
         errors.push(ports.missing(""));
     }
 }
 
-fn by_type(spec: &At<'_>, errors: &mut Errors) {
+fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
     let (kind, ips) = (spec.at("type"), spec.at("clusterIPs"));
     match kind.text() {
         "LoadBalancer" | "NodePort" if is_headless(spec) => {
@@ -191,7 +191,7 @@ fn by_type(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn port_names(ports: &At<'_>, errors: &mut Errors) {
+fn port_names(ports: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let needs_name = ports.items().count() > 1;
     for port in ports.items() {
@@ -210,9 +210,9 @@ fn port_names(ports: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn node_ports(spec: &At<'_>, errors: &mut Errors) {
+fn node_ports(spec: &Cursor<'_>, errors: &mut Errors) {
     let ports = spec.at("ports");
-    let given = |port: &At<'_>| port.at("nodePort").int().filter(|number| *number != 0);
+    let given = |port: &Cursor<'_>| port.at("nodePort").int().filter(|number| *number != 0);
     if spec.at("type").text() == "ClusterIP" {
         for port in ports.items().filter(|port| given(port).is_some()) {
             errors.push(port.at("nodePort").forbidden("may not be used when `type` is 'ClusterIP'"));
@@ -227,7 +227,7 @@ fn node_ports(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn unique_ports(ports: &At<'_>, errors: &mut Errors) {
+fn unique_ports(ports: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for port in ports.items() {
         let (protocol, number) = (port.at("protocol"), port.at("port"));
@@ -238,7 +238,7 @@ fn unique_ports(ports: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn addresses(spec: &At<'_>, errors: &mut Errors) {
+fn addresses(spec: &Cursor<'_>, errors: &mut Errors) {
     if spec.at("type").text() == "ExternalName" {
         return;
     }
@@ -269,7 +269,7 @@ fn addresses(spec: &At<'_>, errors: &mut Errors) {
     cluster_ips(&ips, &families, errors);
 }
 
-fn cluster_ips(ips: &At<'_>, families: &At<'_>, errors: &mut Errors) {
+fn cluster_ips(ips: &Cursor<'_>, families: &Cursor<'_>, errors: &mut Errors) {
     let count = ips.items().count();
     let mut is_wrong = false;
     for (index, ip) in ips.items().enumerate() {
@@ -290,7 +290,7 @@ fn cluster_ips(ips: &At<'_>, families: &At<'_>, errors: &mut Errors) {
     if is_wrong {
         return;
     }
-    let is_v6 = |ip: &At<'_>| ip.text().contains(':');
+    let is_v6 = |ip: &Cursor<'_>| ip.text().contains(':');
     let both = ips.items().any(|ip| is_v6(&ip)) && ips.items().any(|ip| !is_v6(&ip));
     if count > 1 && !both {
         errors.push(ips.invalid("may specify no more than one IP for each IP family"));
@@ -306,7 +306,7 @@ fn cluster_ips(ips: &At<'_>, families: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn external_ip(ip: &At<'_>, errors: &mut Errors) {
+fn external_ip(ip: &Cursor<'_>, errors: &mut Errors) {
     let mut wrong = names::ip(ip.text());
     if wrong.is_empty() {
         wrong = formats::endpoint_ip(ip.text());
@@ -315,7 +315,7 @@ fn external_ip(ip: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the source ranges, in the field or in the older annotation.
-fn source_ranges(object: &At<'_>, errors: &mut Errors) {
+fn source_ranges(object: &Cursor<'_>, errors: &mut Errors) {
     let (metadata, spec) = (object.at("metadata"), object.at("spec"));
     let ranges = spec.at("loadBalancerSourceRanges");
     // Upstream writes the field with a capital letter in paths.
@@ -323,7 +323,7 @@ fn source_ranges(object: &At<'_>, errors: &mut Errors) {
     let annotations = metadata.at("annotations");
     let annotation = annotations.key(RANGES_ANNOTATION);
     let is_balanced = spec.at("type").text() == "LoadBalancer";
-    let check = |at: &At<'_>, range: &str, errors: &mut Errors| {
+    let check = |at: &Cursor<'_>, range: &str, errors: &mut Errors| {
         errors.extend(names::cidr(range.trim()).into_iter().map(|detail| at.invalid(detail)));
     };
     if !ranges.is_empty() {
@@ -343,7 +343,7 @@ fn source_ranges(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn external_traffic(object: &At<'_>, errors: &mut Errors) {
+fn external_traffic(object: &Cursor<'_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (policy, health) = (spec.at("externalTrafficPolicy"), spec.at("healthCheckNodePort"));
     if is_external(object.value) {
@@ -363,17 +363,17 @@ fn external_traffic(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn internal_traffic(policy: &At<'_>, errors: &mut Errors) {
+fn internal_traffic(policy: &Cursor<'_>, errors: &mut Errors) {
     if policy.is_set() && !matches!(policy.text(), "Cluster" | "Local") {
         errors.push(policy.unsupported(&["Cluster", "Local"]));
     }
 }
 
-fn is_named(object: &At<'_>) -> bool {
+fn is_named(object: &Cursor<'_>) -> bool {
     object.at("spec").at("type").text() == "ExternalName"
 }
 
-fn cluster_ip_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn cluster_ip_change(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
     if is_named(object) || is_named(old) || (is_headless(&spec) && is_headless(&old_spec)) {
         return;
@@ -400,7 +400,7 @@ fn cluster_ip_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn family_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn family_change(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
     if is_named(object) || is_named(old) || is_headless(&spec) || is_headless(&old_spec) {
         return;
@@ -426,7 +426,7 @@ fn family_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn class_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn class_change(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
     let (class, old_class) = (spec.at("loadBalancerClass"), old_spec.at("loadBalancerClass"));
     let both_balance = [&spec, &old_spec].iter().all(|spec| spec.at("type").text() == "LoadBalancer");
@@ -435,7 +435,7 @@ fn class_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn health_check_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn health_check_change(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
     let (port, old_port) = (spec.at("healthCheckNodePort"), old_spec.at("healthCheckNodePort"));
     if needs_health_check(object.value)
@@ -446,7 +446,7 @@ fn health_check_change(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn balancer_status(object: &At<'_>, errors: &mut Errors) {
+fn balancer_status(object: &Cursor<'_>, errors: &mut Errors) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let balancer = status.at("loadBalancer");
     let ingress = balancer.at("ingress");
@@ -459,7 +459,7 @@ fn balancer_status(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn ip_mode(ingress: &At<'_>, errors: &mut Errors) {
+fn ip_mode(ingress: &Cursor<'_>, errors: &mut Errors) {
     let (ip, mode) = (ingress.at("ip"), ingress.at("ipMode"));
     match (mode.is_set(), !ip.is_empty()) {
         (false, true) => errors.push(mode.missing("must be specified when `ip` is set")),
@@ -471,7 +471,7 @@ fn ip_mode(ingress: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn no_ip(host: &At<'_>, errors: &mut Errors) {
+fn no_ip(host: &Cursor<'_>, errors: &mut Errors) {
     if formats::is_ip(host.text()) {
         errors.push(host.invalid("must be a DNS name, not an IP address"));
     }

@@ -7,7 +7,7 @@ use super::{
     DRIVER_NAME, source, volume,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit, names, quantity,
     table::{Rule, RuleTable},
 };
@@ -55,7 +55,7 @@ const STATUS: RuleTable = &[
     ("attachError|detachError.errorCode", &[Rule::Between(0, i32::MAX as i64)]),
 ];
 
-fn source(source: &At<'_>, errors: &mut Errors) {
+fn source(source: &Cursor<'_>, errors: &mut Errors) {
     const DETAIL: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
     match (inline.is_set(), name.is_set()) {

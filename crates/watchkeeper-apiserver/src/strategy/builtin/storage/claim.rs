@@ -11,7 +11,7 @@ use super::{
     add_finalizer,
 };
 use crate::strategy::{
-    at::{At, Errors, moved},
+    cursor::{Cursor, Errors, moved},
     edit::{
         self,
         DefaultValue::{EmptyObject, Null, Str},
@@ -57,7 +57,7 @@ pub(in super::super) const PERSISTENT_VOLUME_CLAIM: StrategyRow = StrategyRow {
     table: &[("spec", &[Rule::Check(claim_spec)])],
     validate_update: update,
     status_table: STATUS,
-    warnings: |object, _| warnings(&At::root(object)),
+    warnings: |object, _| warnings(&Cursor::root(object)),
     ..PLAIN
 };
 
@@ -96,9 +96,9 @@ fn data_sources(spec: &mut Members, old: Option<&Value>) {
     }
 }
 
-fn update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old_spec) = (object.at("spec"), old.at("spec"));
-    let annotation = |object: &At<'_>| {
+    let annotation = |object: &Cursor<'_>| {
         object.at("metadata").at("annotations").key(CLASS_ANNOTATION).value.as_str().map(ToOwned::to_owned)
     };
     let (class, old_class) = (spec.at("storageClassName"), old_spec.at("storageClassName"));
@@ -188,7 +188,7 @@ const STATUS: RuleTable = &[
 ];
 
 /// Checks the name of a resource in a resize: storage, or one outside Kubernetes.
-fn resize_name(name: &str, map: &At<'_>, errors: &mut Errors) -> bool {
+fn resize_name(name: &str, map: &Cursor<'_>, errors: &mut Errors) -> bool {
     let start = errors.len();
     errors.extend(names::qualified(name).into_iter().map(|detail| map.invalid(detail)));
     if errors.len() == start && resource_name::is_native(name) && name != "storage" {
@@ -200,7 +200,7 @@ fn resize_name(name: &str, map: &At<'_>, errors: &mut Errors) -> bool {
     errors.len() == start
 }
 
-fn resize_statuses(statuses: &At<'_>, errors: &mut Errors) {
+fn resize_statuses(statuses: &Cursor<'_>, errors: &mut Errors) {
     const KNOWN: [&str; 5] = [
         "ControllerResizeInProgress",
         "ControllerResizeInfeasible",
@@ -218,7 +218,7 @@ fn resize_statuses(statuses: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn warnings(object: &At<'_>) -> Vec<String> {
+fn warnings(object: &Cursor<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     if object.at("metadata").at("annotations").key(CLASS_ANNOTATION).is_set() {
         warnings.push(format!(

@@ -12,7 +12,7 @@ use super::{
     DRIVER_NAME,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{Bool, EmptyObject, Null, Str},
@@ -102,7 +102,7 @@ const DRIVER_SPEC: RuleTable = &[
     ),
 ];
 
-fn token_requests(requests: &At<'_>, errors: &mut Errors) {
+fn token_requests(requests: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for request in requests.items() {
         let audience = request.at("audience");
@@ -121,7 +121,7 @@ fn token_requests(requests: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn lifecycle_modes(modes: &At<'_>, errors: &mut Errors) {
+fn lifecycle_modes(modes: &Cursor<'_>, errors: &mut Errors) {
     for mode in modes.items() {
         if !matches!(mode.text(), "Persistent" | "Ephemeral") {
             let mut error = modes.unsupported(&["Persistent", "Ephemeral"]);
@@ -143,7 +143,7 @@ pub(super) const NODE: StrategyRow = StrategyRow {
         let (spec, old) = (object.at("spec"), old.at("spec"));
         let drivers = spec.at("drivers");
         // The number of volumes on the node may change; the rest of a driver is immutable.
-        let fixed = |driver: &At<'_>| {
+        let fixed = |driver: &Cursor<'_>| {
             let mut driver = driver.value.clone();
             if let Some(members) = driver.as_object_mut() {
                 members.remove("allocatable");
@@ -180,7 +180,7 @@ const NODE_DRIVER: RuleTable = &[
     ("allocatable.count", &[Rule::AtLeast(0)]),
 ];
 
-fn drivers(drivers: &At<'_>, errors: &mut Errors) {
+fn drivers(drivers: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for driver in drivers.items() {
         table::check(NODE_DRIVER, &driver, errors);
@@ -223,7 +223,7 @@ pub(super) const STORAGE_CAPACITY: StrategyRow = StrategyRow {
         ("capacity", &[Rule::QuantityAtLeastZero]),
     ],
     warnings: |object, _| {
-        let root = At::root(object);
+        let root = Cursor::root(object);
         let topology = root.at("nodeTopology");
         let mut warnings = node_selector::expression_warnings(&topology.at("matchExpressions"));
         for (label, _) in topology.at("matchLabels").entries() {

@@ -14,7 +14,7 @@ use super::{
     row::{CLUSTER, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{self, DefaultValue::Str},
     metadata::too_long,
     names,
@@ -52,7 +52,7 @@ const STORAGE_CLASS: StrategyRow = StrategyRow {
     },
     table: CLASS,
     warnings: |object, _| {
-        let root = At::root(object);
+        let root = Cursor::root(object);
         let mut warnings = Vec::new();
         let path = "allowedTopologies[].matchLabelExpressions[].key";
         crate::strategy::table::visit(&root, None, path, &mut |key, _| {
@@ -100,13 +100,13 @@ const VOLUME_ATTRIBUTES_CLASS: StrategyRow = StrategyRow {
     ..CLUSTER
 };
 
-fn unchanged(member: &str, at: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn unchanged(member: &str, at: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     if at.value != old.value && !(at.is_empty() && old.is_empty()) {
         errors.push(at.forbidden(format!("updates to {member} are forbidden.")));
     }
 }
 
-fn parameters(parameters: &At<'_>, errors: &mut Errors) {
+fn parameters(parameters: &Cursor<'_>, errors: &mut Errors) {
     if parameters.entries().count() > PARAMETERS_MAX {
         errors.push(too_long(parameters, PARAMETERS_MAX));
         return;

@@ -7,7 +7,7 @@ use super::{
     DRIVER_NAME,
 };
 use crate::strategy::{
-    at::{At, Errors, moved},
+    cursor::{Cursor, Errors, moved},
     edit::{
         self,
         DefaultValue::{Bool, Str},
@@ -208,13 +208,13 @@ const ISCSI: RuleTable = &[
     ),
 ];
 
-fn no_parent_references(path: &At<'_>, errors: &mut Errors) {
+fn no_parent_references(path: &Cursor<'_>, errors: &mut Errors) {
     if path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }
 }
 
-fn set_namespace(namespace: &At<'_>, errors: &mut Errors) {
+fn set_namespace(namespace: &Cursor<'_>, errors: &mut Errors) {
     if namespace.is_set() && namespace.is_empty() {
         errors.push(namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name"));
     }
@@ -222,7 +222,7 @@ fn set_namespace(namespace: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks the source of a volume. Only the first source is checked in detail; each further one is an error.
-pub(super) fn check(spec: &At<'_>, name: &str, errors: &mut Errors) {
+pub(super) fn check(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     let mut has_source = false;
     for source in &SOURCES {
         let at = spec.at(source.member);

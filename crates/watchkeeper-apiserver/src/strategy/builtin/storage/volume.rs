@@ -11,7 +11,7 @@ use super::{
     source::{self, SOURCES},
 };
 use crate::strategy::{
-    at::{At, Errors, moved},
+    cursor::{Cursor, Errors, moved},
     edit::{
         self,
         DefaultValue::{EmptyObject, Str},
@@ -70,12 +70,12 @@ pub(in super::super) const PERSISTENT_VOLUME: StrategyRow = StrategyRow {
         mount_options(object, errors);
     },
     validate_update: update,
-    warnings: |object, _| warnings(&At::root(object)),
+    warnings: |object, _| warnings(&Cursor::root(object)),
     ..CLUSTER
 };
 
 /// Checks the access modes of a volume or a claim.
-pub(super) fn access_modes(spec: &At<'_>, detail: &str, errors: &mut Errors) {
+pub(super) fn access_modes(spec: &Cursor<'_>, detail: &str, errors: &mut Errors) {
     let modes = spec.at("accessModes");
     if modes.is_empty() {
         errors.push(modes.missing(detail));
@@ -120,7 +120,7 @@ const SPEC_AFTER_SOURCE: RuleTable = &[
     ),
 ];
 
-fn check(spec: &At<'_>, name: &str, errors: &mut Errors) {
+fn check(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     access_modes(spec, "", errors);
     let capacity = spec.at("capacity");
     if capacity.is_empty() {
@@ -164,7 +164,7 @@ const INLINE: RuleTable = &[
 ];
 
 /// Checks the inline volume spec of an attachment.
-pub(super) fn check_inline(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_inline(spec: &Cursor<'_>, errors: &mut Errors) {
     let only = |member: &str, expected: &str, detail: &str, errors: &mut Errors| {
         let at = spec.at(member);
         if !at.is_empty() && at.text() != expected {
@@ -215,7 +215,7 @@ const MOUNTABLE: [&str; 13] = [
 ];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
-fn mount_options(object: &At<'_>, errors: &mut Errors) {
+fn mount_options(object: &Cursor<'_>, errors: &mut Errors) {
     let (spec, metadata) = (object.at("spec"), object.at("metadata"));
     let annotations = metadata.at("annotations");
     let supports_mount_options = MOUNTABLE.iter().any(|source| spec.at(source).is_set());
@@ -226,9 +226,9 @@ fn mount_options(object: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn update(object: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn update(object: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (spec, old) = (object.at("spec"), old.at("spec"));
-    let sources = |spec: &At<'_>| {
+    let sources = |spec: &Cursor<'_>| {
         SOURCES.iter().map(|source| spec.at(source.member).value.clone()).collect::<Vec<Value>>()
     };
     let (mut now, before) = (sources(&spec), sources(&old));
@@ -271,7 +271,7 @@ const REMOVED: [(&str, &str, &str); 6] = [
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-fn warnings(object: &At<'_>) -> Vec<String> {
+fn warnings(object: &Cursor<'_>) -> Vec<String> {
     let (spec, metadata) = (object.at("spec"), object.at("metadata"));
     let annotations = metadata.at("annotations");
     let mut warnings = Vec::new();

@@ -6,7 +6,7 @@ use super::{
     super::row::StrategyRow, CONDITION_TIMES, WORKLOAD, rolling, status, template, template_defaults,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr},
@@ -87,7 +87,7 @@ fn set_template_generation(object: &mut Value, generation: i64) {
 }
 
 /// Checks the selector, which upstream does not require, and the template.
-fn selected_template(spec: &At<'_>, errors: &mut Errors) {
+fn selected_template(spec: &Cursor<'_>, errors: &mut Errors) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     let own = template.at("metadata");
     let labels = own.at("labels");
@@ -101,7 +101,7 @@ fn selected_template(spec: &At<'_>, errors: &mut Errors) {
     template::always_running(&template, "DaemonSet", errors);
 }
 
-fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn strategy(strategy: &Cursor<'_>, errors: &mut Errors) {
     let update = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "OnDelete" => {}
@@ -112,7 +112,7 @@ fn strategy(strategy: &At<'_>, errors: &mut Errors) {
 }
 
 /// Checks that exactly one of `maxUnavailable` and `maxSurge` is not zero.
-fn one_of_unavailable_and_surge(update: &At<'_>, errors: &mut Errors) {
+fn one_of_unavailable_and_surge(update: &Cursor<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
     match (table::number_or_percent(&unavailable) != 0, table::number_or_percent(&surge) != 0) {
         (true, true) => errors.push(surge.invalid("may not be set when maxUnavailable is non-zero")),

@@ -15,7 +15,7 @@ use super::{
     row::{PLAIN, StatusMetadata, StrategyRow},
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr, Null, Str},
@@ -170,11 +170,11 @@ fn rolling(object: &mut Value, member: &str, table: &[Fill]) {
     }
 }
 
-fn deployment_template(spec: &At<'_>, errors: &mut Errors) {
+fn deployment_template(spec: &Cursor<'_>, errors: &mut Errors) {
     template::selected(spec, "deployment", "ReplicaSet", errors);
 }
 
-fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn strategy(strategy: &Cursor<'_>, errors: &mut Errors) {
     let update = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "Recreate" if update.is_set() => {
@@ -196,14 +196,14 @@ const PACE: RuleTable = &[
     ("maxUnavailable", &[AtMostAll]),
 ];
 
-fn unavailable_or_surge(update: &At<'_>, errors: &mut Errors) {
+fn unavailable_or_surge(update: &Cursor<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
     if table::number_or_percent(&unavailable) == 0 && table::number_or_percent(&surge) == 0 {
         errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
     }
 }
 
-fn deadline(spec: &At<'_>, errors: &mut Errors) {
+fn deadline(spec: &Cursor<'_>, errors: &mut Errors) {
     let deadline = spec.at("progressDeadlineSeconds");
     let ready = spec.at("minReadySeconds").int().unwrap_or(0);
     if deadline.int().is_some_and(|seconds| seconds <= ready) {

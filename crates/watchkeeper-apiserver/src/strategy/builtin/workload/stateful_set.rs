@@ -7,7 +7,7 @@ use super::{
     CONDITION_TIMES, WORKLOAD, status, template, template_defaults,
 };
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     edit::{
         self,
         DefaultValue::{EmptyObject, IntPtr, Str},
@@ -102,7 +102,7 @@ fn defaults(object: &mut Value) {
     template_defaults(object);
 }
 
-fn management_policy(policy: &At<'_>, errors: &mut Errors) {
+fn management_policy(policy: &Cursor<'_>, errors: &mut Errors) {
     match policy.text() {
         "OrderedReady" | "Parallel" => {}
         "" => errors.push(policy.missing("")),
@@ -110,7 +110,7 @@ fn management_policy(policy: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn strategy(strategy: &Cursor<'_>, errors: &mut Errors) {
     let update = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "" => errors.push(strategy.missing("")),
@@ -123,14 +123,14 @@ fn strategy(strategy: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn not_zero(count: &At<'_>, errors: &mut Errors) {
+fn not_zero(count: &Cursor<'_>, errors: &mut Errors) {
     if count.is_set() && table::number_or_percent(count) == 0 {
         errors.push(count.invalid("cannot be 0"));
     }
 }
 
 /// Checks the template as completed by the controller: claim templates become volumes, and host names are set.
-fn completed_template(spec: &At<'_>, errors: &mut Errors) {
+fn completed_template(spec: &Cursor<'_>, errors: &mut Errors) {
     let mut completed = spec.value.clone();
     let claims: Vec<Value> = spec
         .at("volumeClaimTemplates")
@@ -150,7 +150,7 @@ fn completed_template(spec: &At<'_>, errors: &mut Errors) {
         }
     }
     let whole = json!({ "spec": completed });
-    let root = At::root(&whole);
+    let root = Cursor::root(&whole);
     template::selected(&root.at("spec"), "statefulset", "StatefulSet", errors);
     // Upstream checks the labels and annotations of this template twice.
     super::pod::template_metadata(&root.at("spec").at("template"), errors);

@@ -1,7 +1,7 @@
 //! Rules of workload statuses: counts are not negative, and no part exceeds the total.
 
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     table::{
         Rule::{AtLeast, Check, CheckChange},
         RuleTable,
@@ -83,7 +83,7 @@ pub(super) const DAEMON_SET: RuleTable = &[
 ];
 
 /// Rejects parts that exceed the number of replicas, and more available than ready replicas.
-fn parts(status: &At<'_>, members: &[&str], ready_name: &str, errors: &mut Errors) {
+fn parts(status: &Cursor<'_>, members: &[&str], ready_name: &str, errors: &mut Errors) {
     let count = |member: &str| status.at(member).int().unwrap_or(0);
     for member in members.iter().filter(|member| count(member) > count("replicas")) {
         errors.push(status.at(member).invalid("cannot be greater than status.replicas"));
@@ -94,7 +94,7 @@ fn parts(status: &At<'_>, members: &[&str], ready_name: &str, errors: &mut Error
     }
 }
 
-fn not_decremented(count: &At<'_>, old: &At<'_>, errors: &mut Errors) {
+fn not_decremented(count: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     if old.int().is_some_and(|old| count.int().unwrap_or(0) < old || count.int().is_none()) {
         let mut error = count.invalid("cannot be decremented");
         error.bad_value = Some(count.int().unwrap_or(0).into());

@@ -2,7 +2,7 @@
 
 use super::super::pod;
 use crate::strategy::{
-    at::{At, Errors},
+    cursor::{Cursor, Errors},
     metadata,
 };
 
@@ -17,7 +17,11 @@ pub(in super::super) enum SelectorMatch {
 }
 
 /// Checks a selector, and whether it matches `labels`.
-pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) -> SelectorMatch {
+pub(in super::super) fn selector(
+    selector: &Cursor<'_>,
+    labels: &Cursor<'_>,
+    errors: &mut Errors,
+) -> SelectorMatch {
     let before = errors.len();
     metadata::label_selector(selector, errors);
     if errors.len() > before {
@@ -29,17 +33,17 @@ pub(in super::super) fn selector(selector: &At<'_>, labels: &At<'_>, errors: &mu
     }
 }
 
-pub(super) fn is_empty(selector: &At<'_>) -> bool {
+pub(super) fn is_empty(selector: &Cursor<'_>) -> bool {
     selector.is_set() && selector.at("matchLabels").is_empty() && selector.at("matchExpressions").is_empty()
 }
 
 /// Reports a template whose labels do not match the selector.
-pub(in super::super) fn report_mismatch(labels: &At<'_>, errors: &mut Errors) {
+pub(in super::super) fn report_mismatch(labels: &Cursor<'_>, errors: &mut Errors) {
     errors.push(labels.invalid("`selector` does not match template `labels`"));
 }
 
 /// Checks a required selector and its template. `kind` and `title` name the kind in details.
-pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Errors) {
+pub(super) fn selected(spec: &Cursor<'_>, kind: &str, title: &str, errors: &mut Errors) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     if !selector.is_set() {
         errors.push(selector.missing(""));
@@ -63,7 +67,7 @@ pub(super) fn selected(spec: &At<'_>, kind: &str, title: &str, errors: &mut Erro
 }
 
 /// Rejects templates of pods that terminate.
-pub(super) fn always_running(template: &At<'_>, title: &str, errors: &mut Errors) {
+pub(super) fn always_running(template: &Cursor<'_>, title: &str, errors: &mut Errors) {
     let spec = template.at("spec");
     let policy = spec.at("restartPolicy");
     if policy.text() != "Always" {
@@ -76,7 +80,7 @@ pub(super) fn always_running(template: &At<'_>, title: &str, errors: &mut Errors
 }
 
 /// Checks the template of a replication controller, whose selector is a plain map of labels.
-pub(super) fn of_replication_controller(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn of_replication_controller(spec: &Cursor<'_>, errors: &mut Errors) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     if !template.is_set() {
         errors.push(template.missing(""));

@@ -1,7 +1,7 @@
-//! A location in an object: the value with its path.
+//! A cursor into an object: a value with its path.
 //!
-//! Validation reads objects through [`At`]. A path is linked to its parent and formatted only for an error, so that checking
-//! a valid object allocates nothing.
+//! Validation reads objects through a [`Cursor`]. A path is linked to its parent and formatted only for an error, so that
+//! checking a valid object allocates nothing.
 
 use serde_json::Value;
 
@@ -18,49 +18,50 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// A location in an object. A location that does not exist has the value null, so that reading below it is possible.
+/// A read-only cursor into an object: a value with its path. A location that does not exist has the value null, so that
+/// members below it can be read too.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At<'a> {
+pub(crate) struct Cursor<'a> {
     /// The value at the location.
     pub(crate) value: &'a Value,
-    parent: Option<&'a At<'a>>,
+    parent: Option<&'a Cursor<'a>>,
     step: Step<'a>,
 }
 
-impl<'a> At<'a> {
+impl<'a> Cursor<'a> {
     /// Returns the location of the whole object.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { value, parent: None, step: Step::Root }
     }
 
     /// Returns the location of the member `name`, written `.name`.
-    pub(crate) fn at<'b>(&'b self, name: &'b str) -> At<'b>
+    pub(crate) fn at<'b>(&'b self, name: &'b str) -> Cursor<'b>
     where
         'a: 'b,
     {
-        At { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Member(name) }
+        Cursor { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Member(name) }
     }
 
     /// Returns the location of the key `name` of a user-defined map, written `[name]`.
-    pub(crate) fn key<'b>(&'b self, name: &'b str) -> At<'b>
+    pub(crate) fn key<'b>(&'b self, name: &'b str) -> Cursor<'b>
     where
         'a: 'b,
     {
-        At { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Key(name) }
+        Cursor { value: self.value.get(name).unwrap_or(&NULL), parent: Some(self), step: Step::Key(name) }
     }
 
     /// Returns a location whose path ends with `name` and whose value comes from elsewhere.
-    pub(crate) fn named<'b>(&'b self, name: &'b str, value: &'b Value) -> At<'b>
+    pub(crate) fn named<'b>(&'b self, name: &'b str, value: &'b Value) -> Cursor<'b>
     where
         'a: 'b,
     {
-        At { value, parent: Some(self), step: Step::Member(name) }
+        Cursor { value, parent: Some(self), step: Step::Member(name) }
     }
 
     /// Returns the items of a list.
-    pub(crate) fn items(&self) -> impl Iterator<Item = At<'_>> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = Cursor<'_>> {
         let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
-        items.iter().enumerate().map(|(index, value)| At {
+        items.iter().enumerate().map(|(index, value)| Cursor {
             value,
             parent: Some(self),
             step: Step::Index(index),
@@ -68,12 +69,12 @@ impl<'a> At<'a> {
     }
 
     /// Returns the entries of a user-defined map.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, At<'_>)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, Cursor<'_>)> {
         self.value
             .as_object()
             .into_iter()
             .flatten()
-            .map(|(name, value)| (name.as_str(), At { value, parent: Some(self), step: Step::Key(name) }))
+            .map(|(name, value)| (name.as_str(), Cursor { value, parent: Some(self), step: Step::Key(name) }))
     }
 
     /// Returns the string value; empty if absent.
@@ -109,7 +110,7 @@ impl<'a> At<'a> {
 
     /// Returns the path, such as `spec.containers[0].name`.
     pub(crate) fn path(&self) -> String {
-        let mut path = self.parent.map(At::path).unwrap_or_default();
+        let mut path = self.parent.map(Cursor::path).unwrap_or_default();
         match self.step {
             Step::Root => {}
             Step::Member(name) => {
@@ -185,7 +186,7 @@ pub(crate) fn moved(from: &str, to: &str, errors: &mut Errors, check: impl FnOnc
 }
 
 /// Rules that are independent of the kind. Each adds to `errors` when it is violated.
-impl At<'_> {
+impl Cursor<'_> {
     /// Requires a value that is not empty. Returns whether the rule is satisfied.
     pub(crate) fn required(&self, errors: &mut Errors) -> bool {
         let is_given = !self.is_empty();
@@ -210,7 +211,7 @@ impl At<'_> {
     }
 
     /// Requires an unchanged value.
-    pub(crate) fn immutable(&self, old: &At<'_>, errors: &mut Errors) {
+    pub(crate) fn immutable(&self, old: &Cursor<'_>, errors: &mut Errors) {
         let both_empty = self.is_empty() && old.is_empty();
         if !both_empty && !super::edit::is_same(self.value, old.value) {
             errors.push(self.invalid("field is immutable"));
@@ -250,12 +251,12 @@ impl At<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::At;
+    use super::Cursor;
 
     #[test]
     fn paths_are_formatted_like_kubernetes_field_paths() {
         let object = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}, "data": {"a/b": 1}});
-        let root = At::root(&object);
+        let root = Cursor::root(&object);
         let containers = root.at("spec");
         let containers = containers.at("containers");
         let paths: Vec<String> = containers.items().map(|container| container.at("name").path()).collect();
@@ -266,7 +267,7 @@ mod tests {
     #[test]
     fn traversing_absent_members_returns_empty_values() {
         let object = json!(3);
-        let root = At::root(&object);
+        let root = Cursor::root(&object);
         assert!(root.at("a").at("b").is_empty());
         assert_eq!(root.at("a").items().count(), 0);
     }
