@@ -13,9 +13,9 @@ use std::sync::{
 /// The default is for a reflector or processor without an informer, which has no start: such a future may be
 /// polled for the first time after a wait on it has begun.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Start(Option<Arc<AtomicBool>>);
+pub(crate) struct InformerStart(Option<Arc<AtomicBool>>);
 
-impl Start {
+impl InformerStart {
     /// Returns the start of an informer that has not been started.
     pub(crate) fn pending() -> Self {
         Self(Some(Arc::default()))

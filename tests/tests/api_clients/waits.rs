@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use watchkeeper_client::{
     Client, Error,
     rest::ResourceClient,
-    wait::{self, Condition, Observed},
+    wait::{self, Condition, ObservedState},
 };
 use watchkeeper_tests::{Cluster, ServiceWire, Switch};
 
@@ -211,12 +211,12 @@ async fn the_end_of_the_time_is_an_error_with_the_last_state_and_the_last_failur
     let error = maps.await_condition("a", wait::exists(), MINUTE).await.unwrap_err();
     assert_eq!(started.elapsed(), MINUTE);
     let Error::Unmet { last, source, .. } = &error else { panic!("{error}") };
-    assert!(matches!(**last, Observed::Absent { .. }) && source.is_none(), "{error}");
+    assert!(matches!(**last, ObservedState::Absent { .. }) && source.is_none(), "{error}");
 
     stage.switch.cut();
     let error = maps.await_condition("a", wait::exists(), MINUTE).await.unwrap_err();
     let Error::Unmet { last, source: Some(source), .. } = &error else { panic!("{error}") };
-    assert_eq!(**last, Observed::Nothing);
+    assert_eq!(**last, ObservedState::Nothing);
     assert!(matches!(**source, Error::Transport { .. }), "{source}");
     assert!(
         error.to_string().contains("existence not observed within 60s; last observed: nothing"),

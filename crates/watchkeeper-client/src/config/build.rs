@@ -9,8 +9,8 @@ use super::{ClientConfig, ConfigError};
 use crate::{
     Client,
     transport::{
-        ApiService, Credential, CredentialError, Credentials, DefaultHeaders, ExecRunner, FileSource, Pool,
-        PoolSettings, Rotating, TlsMaterial, TlsSettings,
+        Credential, CredentialError, Credentials, DefaultHeaders, ExecRunner, FileSource, Pool, PoolSettings,
+        Rotating, TlsMaterial, TlsSettings, TransportService,
     },
 };
 
@@ -47,7 +47,7 @@ impl ClientConfig {
             material,
         )?;
         let credentials = Arc::new(credentials);
-        let service = ApiService::new(pool, credentials.clone(), headers, self.warnings);
+        let service = TransportService::new(pool, credentials.clone(), headers, self.warnings);
         let kube = kube_client::Client::new(service, self.default_namespace);
         let host = self.server.authority().map_or("", |authority| authority.as_str());
         Ok(Client::from(kube).with_limits(self.limits).with_credentials(credentials).with_host(host))

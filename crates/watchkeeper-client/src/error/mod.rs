@@ -14,7 +14,7 @@ use crate::{
     decode::DecodeError,
     rest::{InvalidRequest, RequestInfo},
     transport::TransportError,
-    wait::Observed,
+    wait::ObservedState,
 };
 
 /// The error of a request that was not sent, was rejected, or whose response could not be read.
@@ -115,7 +115,7 @@ pub enum Error {
         /// The time that the wait was limited to.
         after: Duration,
         /// The state observed last.
-        last: Box<Observed>,
+        last: Box<ObservedState>,
         /// The failure of the last request, if no state was observed since.
         source: Option<Box<Self>>,
     },

@@ -84,11 +84,19 @@ impl Retry {
     /// Returns the waits of one operation.
     pub fn backoff(&self) -> Backoff {
         Backoff {
-            attempts_left: self.max_attempts.saturating_sub(1),
-            wait: self.base.min(self.cap),
+            attempts_left: self.retries(),
+            wait: self.first_wait(),
             rng: self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
             policy: self.clone(),
         }
+    }
+
+    fn retries(&self) -> u32 {
+        self.max_attempts.saturating_sub(1)
+    }
+
+    fn first_wait(&self) -> Duration {
+        self.base.min(self.cap)
     }
 }
 
@@ -102,6 +110,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
+    /// Starts over with the first wait, after progress.
+    pub fn reset(&mut self) {
+        self.attempts_left = self.policy.retries();
+        self.wait = self.policy.first_wait();
+    }
+
     /// Returns the wait before the next attempt, at least `retry_after`, or `None` if no attempts are left.
     pub fn next_wait(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         self.attempts_left = self.attempts_left.checked_sub(1)?;
@@ -114,7 +128,7 @@ impl Backoff {
     }
 }
 
-/// Saturates where the product would not be a duration.
+/// Returns the product, or a long duration if the product is none.
 fn scaled(wait: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(wait.as_secs_f64() * factor).unwrap_or(2 * MAX_RETRY_AFTER)
 }

@@ -34,5 +34,5 @@ pub(crate) use credentials::{Credentials, ExecPlugin, ExecRunner, FileSource, In
 pub(crate) use headers::{DefaultHeaders, default_user_agent};
 pub(crate) use pool::{Http2KeepAlive, Pool, PoolSettings};
 pub(crate) use proxy::Proxy;
-pub(crate) use service::ApiService;
+pub(crate) use service::TransportService;
 pub(crate) use tls::{ServerName, TlsMaterial, TlsSettings, server_name};

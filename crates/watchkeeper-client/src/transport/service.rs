@@ -32,7 +32,7 @@ use super::{
 /// request that never left a pooled connection is sent on another, and a request that receives a 401 is sent
 /// again once if a credential source has a new credential and the body is in memory.
 #[derive(Clone)]
-pub(crate) struct ApiService {
+pub(crate) struct TransportService {
     inner: Arc<Inner>,
 }
 
@@ -43,7 +43,7 @@ struct Inner {
     warnings: Arc<dyn WarningHandler>,
 }
 
-impl ApiService {
+impl TransportService {
     pub(crate) fn new(
         pool: Pool,
         credentials: Arc<Credentials>,
@@ -54,7 +54,7 @@ impl ApiService {
     }
 }
 
-impl Service<Request<Body>> for ApiService {
+impl Service<Request<Body>> for TransportService {
     type Response = Response<Incoming>;
     type Error = TransportError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -140,9 +140,9 @@ impl Inner {
     }
 }
 
-impl fmt::Debug for ApiService {
+impl fmt::Debug for TransportService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiService").field("server", &self.inner.server()).finish_non_exhaustive()
+        f.debug_struct("TransportService").field("server", &self.inner.server()).finish_non_exhaustive()
     }
 }
 

@@ -28,7 +28,9 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new() -> Self {
-        Self { step: Step::List, version: None, tried: None, backoff: backoff() }
+        // The deadline of the wait ends the attempts, not their number.
+        let backoff = Retry::reads().attempts(u32::MAX).backoff();
+        Self { step: Step::List, version: None, tried: None, backoff }
     }
 
     pub(super) fn step(&self) -> Step {
@@ -52,7 +54,7 @@ impl Follower {
             self.version = Some(version.to_owned());
         }
         self.tried = None;
-        self.backoff = backoff();
+        self.backoff.reset();
     }
 
     /// Records a failed request. Returns the delay before the next step, or `None` if a retry cannot succeed.
@@ -72,11 +74,6 @@ impl Follower {
         };
         Some(wait)
     }
-}
-
-/// Returns a backoff without a limit of attempts: the deadline of the wait ends them.
-fn backoff() -> Backoff {
-    Retry::reads().attempts(u32::MAX).backoff()
 }
 
 #[cfg(test)]

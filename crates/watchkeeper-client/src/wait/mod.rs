@@ -24,7 +24,7 @@ use kube_core::{
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use condition::{Condition, condition_true, deleted, deleted_uid, described, exists};
-pub use observed::Observed;
+pub use observed::ObservedState;
 
 use self::{
     follower::{Follower, Step},

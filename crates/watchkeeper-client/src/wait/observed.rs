@@ -15,7 +15,7 @@ const QUOTED_CHARS: usize = 64;
 /// The last state that a wait observed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Observed {
+pub enum ObservedState {
     /// The object was never read: no list succeeded.
     #[default]
     Nothing,
@@ -40,7 +40,7 @@ pub enum Observed {
     },
 }
 
-impl fmt::Display for Observed {
+impl fmt::Display for ObservedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = |version: &Option<String>| version.clone().unwrap_or_else(|| "unknown".to_owned());
         match self {
@@ -62,7 +62,7 @@ impl fmt::Display for Observed {
     }
 }
 
-impl Observed {
+impl ObservedState {
     fn of<K: Resource + Serialize>(object: &K) -> Self {
         let metadata = object.meta();
         let status = serde_json::to_value(object).map(|mut value| value["status"].take()).unwrap_or_default();
@@ -93,7 +93,7 @@ fn condition(condition: &Value) -> Option<String> {
 /// The observations of a wait.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
-    last: Observed,
+    last: ObservedState,
     /// The last failure since the last observation.
     failure: Option<Box<Error>>,
 }
@@ -101,8 +101,8 @@ pub(super) struct Observations {
 impl Observations {
     pub(super) fn observe<K: Resource + Serialize>(&mut self, object: Option<&K>, version: Option<&str>) {
         self.last = match object {
-            Some(object) => Observed::of(object),
-            None => Observed::Absent { resource_version: version.map(str::to_owned) },
+            Some(object) => ObservedState::of(object),
+            None => ObservedState::Absent { resource_version: version.map(str::to_owned) },
         };
         self.failure = None;
     }
@@ -113,7 +113,7 @@ impl Observations {
         }
     }
 
-    pub(super) fn into_last(self) -> (Observed, Option<Box<Error>>) {
+    pub(super) fn into_last(self) -> (ObservedState, Option<Box<Error>>) {
         (self.last, self.failure)
     }
 }
@@ -142,10 +142,10 @@ mod tests {
             ),
         ] {
             let pod: Pod = serde_json::from_value(object).unwrap();
-            assert_eq!(Observed::of(&pod).to_string(), expected);
+            assert_eq!(ObservedState::of(&pod).to_string(), expected);
         }
-        let absent = Observed::Absent { resource_version: Some("9".to_owned()) };
+        let absent = ObservedState::Absent { resource_version: Some("9".to_owned()) };
         assert_eq!(absent.to_string(), "no such object at resourceVersion 9");
-        assert_eq!(Observed::default().to_string(), "nothing, because no list succeeded");
+        assert_eq!(ObservedState::default().to_string(), "nothing, because no list succeeded");
     }
 }

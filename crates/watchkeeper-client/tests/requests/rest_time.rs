@@ -260,7 +260,7 @@ async fn a_conflict_is_met_by_reading_and_writing_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_conflicts_are_met_that_way_and_not_for_ever() {
+async fn only_conflicts_are_retried_and_not_forever() {
     let exists =
         r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}"#;
     let (rest, count) = scripted(move |n| if n == 0 { whole(409, &[], exists) } else { conflict() });
@@ -292,4 +292,14 @@ fn waits_grow_to_the_cap_within_their_jitter_and_repeat_with_the_seed() {
     policy.base = Duration::MAX;
     policy.cap = Duration::MAX;
     assert_eq!(waits(&policy).len(), 11, "absurd policies wait long and do not panic");
+}
+
+#[test]
+fn a_reset_backoff_starts_over_with_the_first_wait() {
+    let mut backoff = Retry::reads().attempts(4).seeded(3).backoff();
+    while backoff.next_wait(None).is_some() {}
+    backoff.reset();
+    let waits: Vec<_> = std::iter::from_fn(|| backoff.next_wait(None)).collect();
+    assert_eq!(waits.len(), 3);
+    assert!(waits[0] <= Duration::from_millis(150), "{waits:?}");
 }

@@ -43,7 +43,7 @@ const BATCH_KEYS: usize = 1_024;
 #[doc(alias = "SharedIndexInformerOptions")]
 pub struct Config<K> {
     pub(crate) name: Arc<str>,
-    pub(crate) sources: Vec<InformerSource<K>>,
+    pub(crate) sources: Vec<CollectionSource<K>>,
     pub(crate) reflector: ReflectorOptions,
     pub(crate) fifo: FifoOptions,
     pub(crate) batch_keys: usize,
@@ -54,7 +54,7 @@ pub struct Config<K> {
 }
 
 /// A collection with its namespace, or without one for a source of all objects.
-pub(crate) struct InformerSource<K> {
+pub(crate) struct CollectionSource<K> {
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct InformerSource<K> {
 impl<K: Object> Config<K> {
     /// Creates a configuration with one source. `name` is used in logs.
     pub fn new(name: impl Into<Arc<str>>, source: impl ListerWatcher<K>) -> Self {
-        Self::of(name.into(), vec![InformerSource { namespace: None, lister_watcher: Arc::new(source) }])
+        Self::of(name.into(), vec![CollectionSource { namespace: None, lister_watcher: Arc::new(source) }])
     }
 
     /// Creates a configuration with several sources, each of which contains all objects of one namespace. The
@@ -74,14 +74,14 @@ impl<K: Object> Config<K> {
         sources: impl IntoIterator<Item = (String, S)>,
     ) -> Self {
         let sources: std::collections::BTreeMap<String, S> = sources.into_iter().collect();
-        let source = |(namespace, source): (String, S)| InformerSource {
+        let source = |(namespace, source): (String, S)| CollectionSource {
             namespace: Some(namespace.into()),
             lister_watcher: Arc::new(source),
         };
         Self::of(name.into(), sources.into_iter().map(source).collect())
     }
 
-    fn of(name: Arc<str>, sources: Vec<InformerSource<K>>) -> Self {
+    fn of(name: Arc<str>, sources: Vec<CollectionSource<K>>) -> Self {
         Self {
             name,
             sources,
@@ -175,7 +175,7 @@ impl<K: Object> Config<K> {
     }
 
     /// Creates the reflector of one source.
-    pub(crate) fn reflector_of(&self, source: InformerSource<K>) -> Reflector<K> {
+    pub(crate) fn reflector_of(&self, source: CollectionSource<K>) -> Reflector<K> {
         let name: Arc<str> = match &source.namespace {
             Some(namespace) => format!("{} in {namespace}", self.name).into(),
             None => Arc::clone(&self.name),

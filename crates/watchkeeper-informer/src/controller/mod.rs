@@ -27,7 +27,8 @@ pub use self::{
     single::{new_indexer_informer, new_informer},
 };
 use crate::{
-    Object, Store, StoreError, delta_fifo::DeltaFifo, reflector::Reflector, start::Start, status::Monitor,
+    Object, Store, StoreError, delta_fifo::DeltaFifo, reflector::Reflector, start::InformerStart,
+    status::Monitor,
 };
 
 /// Lists and watches the sources of a [`Config`] and processes all changes.
@@ -66,7 +67,7 @@ pub(crate) struct PartView<K> {
 
 impl<K> PartView<K> {
     /// Makes waits on the source fail until `start` is complete.
-    pub(crate) fn starting_with(mut self, start: &Start) -> Self {
+    pub(crate) fn starting_with(mut self, start: &InformerStart) -> Self {
         self.monitor = self.monitor.starting_with(start);
         self
     }

@@ -5,7 +5,7 @@ use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 use kube_core::Resource;
 
 use super::{Shared, log::ListenerId};
-use crate::{start::Start, status::SyncError};
+use crate::{start::InformerStart, status::SyncError};
 
 /// The registration of a handler.
 ///
@@ -16,16 +16,16 @@ use crate::{start::Start, status::SyncError};
 pub struct Registration<K> {
     shared: Arc<Shared<K>>,
     id: ListenerId,
-    start: Start,
+    start: InformerStart,
 }
 
 impl<K: Resource + Send + Sync + 'static> Registration<K> {
     pub(super) fn new(shared: Arc<Shared<K>>, id: ListenerId) -> Self {
-        Self { shared, id, start: Start::default() }
+        Self { shared, id, start: InformerStart::default() }
     }
 
     /// Makes waits on the handler fail until `start` is complete.
-    pub(crate) fn starting_with(self, start: &Start) -> Self {
+    pub(crate) fn starting_with(self, start: &InformerStart) -> Self {
         Self { start: start.clone(), ..self }
     }
 

@@ -15,7 +15,7 @@ use super::{
     connection::{OpenResponse, PendingCheck, Received, checked, next, read_check},
     failure::WatchErrorHook,
     intake::{Incoming, Intake, Transform},
-    machine::{Action, EventKind, Input, Machine, ReflectorEvent, StepOutput},
+    machine::{DriverAction, EventKind, Input, Machine, ReflectorEvent, StepOutput},
     outage::OutageLog,
 };
 use crate::status::{Monitor, Reporter};
@@ -231,7 +231,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         consume_budget().await;
         let now = self.reporter.clock().now();
         let StepOutput { change, events, check, action } = self.machine.step(now, input);
-        if !matches!(action, Action::Read { .. }) {
+        if !matches!(action, DriverAction::Read { .. }) {
             self.connection = OpenResponse::None;
             self.check = None;
         }
@@ -251,9 +251,9 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         self.act(action).await
     }
 
-    async fn act(&mut self, action: Action) -> Result<Input<K>, SinkClosed> {
+    async fn act(&mut self, action: DriverAction) -> Result<Input<K>, SinkClosed> {
         match action {
-            Action::List(request) => {
+            DriverAction::List(request) => {
                 self.acquire_permit().await?;
                 let opening = self.source.list(request);
                 Ok(match self.with_resyncs(opening).await? {
@@ -264,7 +264,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                     Err(error) => Input::Failed(error.into()),
                 })
             }
-            Action::Watch(request) => {
+            DriverAction::Watch(request) => {
                 if self.machine.is_listing() {
                     self.acquire_permit().await?;
                 }
@@ -277,15 +277,15 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
                     Err(error) => Input::Failed(error.into()),
                 })
             }
-            Action::Check(request) => {
+            DriverAction::Check(request) => {
                 let check = self.open_check(request);
                 Ok(Input::Checked(self.with_resyncs(check).await?))
             }
-            Action::Read { deadline } => {
+            DriverAction::Read { deadline } => {
                 let received = self.receive(deadline).await?;
                 Ok(self.input_of(received))
             }
-            Action::Wait { until } => {
+            DriverAction::Wait { until } => {
                 let timer = self.reporter.clock().timer(until);
                 self.with_resyncs(timer).await?;
                 Ok(Input::Timer)

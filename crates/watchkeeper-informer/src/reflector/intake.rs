@@ -43,19 +43,19 @@ impl TransformError {
 #[derive(Debug)]
 pub(crate) struct Incoming<K> {
     pub(crate) identity: Identity,
-    pub(crate) object: Result<Arc<K>, Rejection>,
+    pub(crate) object: Result<Arc<K>, ObjectRejection>,
     /// The bytes that the object was decoded from, if any.
     pub(crate) content: Option<Bytes>,
 }
 
 /// The reason why an object was rejected.
 #[derive(Debug)]
-pub(crate) struct Rejection {
+pub(crate) struct ObjectRejection {
     cause: QuarantineCause,
     error: String,
 }
 
-impl Rejection {
+impl ObjectRejection {
     pub(crate) fn new(cause: QuarantineCause, error: String) -> Self {
         Self { cause, error }
     }
@@ -107,16 +107,16 @@ impl<K: 'static> Intake<K> {
         let content = item.bytes().cloned();
         let object = item
             .decode()
-            .map_err(|error| Rejection::new(QuarantineCause::Decode, error.source.to_string()))
+            .map_err(|error| ObjectRejection::new(QuarantineCause::Decode, error.source.to_string()))
             .and_then(|object| self.transformed(object));
         Incoming { identity, object, content }
     }
 
-    fn transformed(&self, object: Arc<K>) -> Result<Arc<K>, Rejection> {
+    fn transformed(&self, object: Arc<K>) -> Result<Arc<K>, ObjectRejection> {
         let Some(transform) = &self.transform else {
             return Ok(object);
         };
-        let rejected = |error| Rejection::new(QuarantineCause::Transform, error);
+        let rejected = |error| ObjectRejection::new(QuarantineCause::Transform, error);
         // A panic of a user function affects one object, and the others are processed.
         match catch_unwind(AssertUnwindSafe(|| transform(object))) {
             Ok(transformed) => {

@@ -15,7 +15,7 @@ use crate::{
     handler::{AsyncEventHandler, EventHandler},
     processor::{HandlerOptions, Registration, Stopped},
     spawn::{Spawn, Spawner, Tasks},
-    start::Start,
+    start::InformerStart,
     sync::Mutex,
 };
 
@@ -106,7 +106,7 @@ pub(super) struct Inner<K: Object> {
     lister: Lister<K>,
     /// The controller, until the informer starts or stops.
     unstarted: Mutex<Option<InformerController<K>>>,
-    pub(super) start: Start,
+    pub(super) start: InformerStart,
     stop: Arc<watch::Sender<bool>>,
     tasks: Tasks,
 }
@@ -145,7 +145,7 @@ impl<K: Object> SharedIndexInformer<K> {
         let distributor = Arc::new(Distributor::with_order(parts, config.resync_period, versions));
         let store = distributor.store().clone();
         let controller = InformerController::new(config, &store, Arc::clone(&distributor) as _);
-        let start = Start::pending();
+        let start = InformerStart::pending();
         let parts = controller.views().into_iter().map(|part| part.starting_with(&start)).collect();
         let inner = Inner {
             name,

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     reflector::{Quarantined, WatchFailure, machine::ReflectorEvent},
-    start::Start,
+    start::InformerStart,
 };
 
 #[derive(Debug, Default)]
@@ -55,7 +55,11 @@ impl Reporter {
     }
 
     pub(crate) fn monitor(&self) -> Monitor {
-        Monitor { status: self.status.subscribe(), shared: Arc::clone(&self.shared), start: Start::default() }
+        Monitor {
+            status: self.status.subscribe(),
+            shared: Arc::clone(&self.shared),
+            start: InformerStart::default(),
+        }
     }
 
     pub(crate) fn clock(&self) -> &TokioClock {
@@ -171,12 +175,12 @@ impl Drop for Reporter {
 pub struct Monitor {
     pub(super) status: watch::Receiver<Status>,
     shared: Arc<Shared>,
-    pub(super) start: Start,
+    pub(super) start: InformerStart,
 }
 
 impl Monitor {
     /// Makes waits on the monitor fail until `start` is complete.
-    pub(crate) fn starting_with(self, start: &Start) -> Self {
+    pub(crate) fn starting_with(self, start: &InformerStart) -> Self {
         Self { start: start.clone(), ..self }
     }
 

@@ -16,12 +16,12 @@ use crate::{
 #[must_use = "a script has no effect until it is passed to a source"]
 pub struct ListScript<K> {
     pub(super) refusal: Option<Fault>,
-    pub(super) steps: Vec<Step<K>>,
+    pub(super) steps: Vec<ListStep<K>>,
     pub(super) end: PageEnd,
 }
 
 #[derive(Debug)]
-pub(super) enum Step<K> {
+pub(super) enum ListStep<K> {
     Part(ListPart<K>),
     Wait(Duration),
     Stall,
@@ -57,28 +57,28 @@ impl<K> ListScript<K> {
         K: Resource,
     {
         let object = object.into();
-        self.step(Step::Part(ListPart::Item(ReceivedItem::decoded(identity_of(&*object), object))))
+        self.step(ListStep::Part(ListPart::Item(ReceivedItem::decoded(identity_of(&*object), object))))
     }
 
     /// Adds an object that cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
         let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
-        self.step(Step::Part(ListPart::Item(ReceivedItem::broken(identity, fault))))
+        self.step(ListStep::Part(ListPart::Item(ReceivedItem::broken(identity, fault))))
     }
 
     /// Adds a pause.
     pub fn wait(self, duration: Duration) -> Self {
-        self.step(Step::Wait(duration))
+        self.step(ListStep::Wait(duration))
     }
 
     /// Stalls the response: no further data and no end.
     pub fn stall(self) -> Self {
-        self.step(Step::Stall)
+        self.step(ListStep::Stall)
     }
 
     /// Breaks the connection before the end of the page.
     pub fn broken(self, kind: TransportKind) -> Self {
-        self.step(Step::Fail(Fault::Transport(kind)))
+        self.step(ListStep::Fail(Fault::Transport(kind)))
     }
 
     /// Sets the token of a following page.
@@ -88,7 +88,7 @@ impl<K> ListScript<K> {
         self
     }
 
-    fn step(mut self, step: Step<K>) -> Self {
+    fn step(mut self, step: ListStep<K>) -> Self {
         self.steps.push(step);
         self
     }

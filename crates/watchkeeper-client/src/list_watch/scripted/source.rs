@@ -10,8 +10,8 @@ use futures_util::stream;
 use tokio::sync::Notify;
 
 use super::{
-    list::{ListScript, Step as ListStep},
-    watch::{Live, Step as WatchStep, WatchHandle, WatchScript},
+    list::{ListScript, ListStep},
+    watch::{Live, WatchHandle, WatchScript, WatchStep},
 };
 use crate::{
     Error,

@@ -17,11 +17,11 @@ use crate::{
 #[must_use = "a script has no effect until it is passed to a source"]
 pub struct WatchScript<K> {
     pub(super) refusal: Option<Fault>,
-    steps: Vec<Step<K>>,
+    steps: Vec<WatchStep<K>>,
 }
 
 #[derive(Debug)]
-pub(super) enum Step<K> {
+pub(super) enum WatchStep<K> {
     Event(WatchEvent<K>),
     Wait(Duration),
     Stall,
@@ -55,7 +55,7 @@ impl<K> WatchScript<K> {
     where
         K: Resource,
     {
-        self.step(Step::Event(WatchEvent::Added(item(object))))
+        self.step(WatchStep::Event(WatchEvent::Added(item(object))))
     }
 
     /// Adds a MODIFIED event.
@@ -63,7 +63,7 @@ impl<K> WatchScript<K> {
     where
         K: Resource,
     {
-        self.step(Step::Event(WatchEvent::Modified(item(object))))
+        self.step(WatchStep::Event(WatchEvent::Modified(item(object))))
     }
 
     /// Adds a DELETED event.
@@ -71,46 +71,46 @@ impl<K> WatchScript<K> {
     where
         K: Resource,
     {
-        self.step(Step::Event(WatchEvent::Deleted(item(object))))
+        self.step(WatchStep::Event(WatchEvent::Deleted(item(object))))
     }
 
     /// Adds a MODIFIED event whose object cannot be decoded.
     pub fn undecodable(self, identity: Identity) -> Self {
         let fault = DecodeError::Mismatch { reason: "scripted to be undecodable".to_owned(), offset: 0 };
-        self.step(Step::Event(WatchEvent::Modified(ReceivedItem::broken(identity, fault))))
+        self.step(WatchStep::Event(WatchEvent::Modified(ReceivedItem::broken(identity, fault))))
     }
 
     /// Adds a BOOKMARK event.
     pub fn bookmark(self, resource_version: impl Into<String>) -> Self {
-        self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), false))))
+        self.step(WatchStep::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), false))))
     }
 
     /// Adds the bookmark that ends the initial events.
     pub fn initial_events_end(self, resource_version: impl Into<String>) -> Self {
-        self.step(Step::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), true))))
+        self.step(WatchStep::Event(WatchEvent::Bookmark(Bookmark::new(resource_version.into(), true))))
     }
 
     /// Adds an ERROR event, which ends the watch.
     pub fn error(self, status: Status) -> Self {
-        self.step(Step::Fail(Fault::Status(Box::new(status))))
+        self.step(WatchStep::Fail(Fault::Status(Box::new(status))))
     }
 
     /// Breaks the connection.
     pub fn broken(self, kind: TransportKind) -> Self {
-        self.step(Step::Fail(Fault::Transport(kind)))
+        self.step(WatchStep::Fail(Fault::Transport(kind)))
     }
 
     /// Adds a pause.
     pub fn wait(self, duration: Duration) -> Self {
-        self.step(Step::Wait(duration))
+        self.step(WatchStep::Wait(duration))
     }
 
     /// Stalls the watch: no further events and no end.
     pub fn stall(self) -> Self {
-        self.step(Step::Stall)
+        self.step(WatchStep::Stall)
     }
 
-    fn step(mut self, step: Step<K>) -> Self {
+    fn step(mut self, step: WatchStep<K>) -> Self {
         self.steps.push(step);
         self
     }
@@ -129,7 +129,7 @@ impl<K> WatchScript<K> {
 #[derive(Debug)]
 pub(super) struct Live<K> {
     pub(super) refusal: Option<Fault>,
-    pub(super) steps: mpsc::UnboundedReceiver<Step<K>>,
+    pub(super) steps: mpsc::UnboundedReceiver<WatchStep<K>>,
 }
 
 /// The server side of an open watch, which sends events on behalf of the test. Dropping the handle ends the
@@ -137,7 +137,7 @@ pub(super) struct Live<K> {
 #[derive(Debug)]
 #[must_use = "the watch ends when its handle is dropped"]
 pub struct WatchHandle<K> {
-    sender: mpsc::UnboundedSender<Step<K>>,
+    sender: mpsc::UnboundedSender<WatchStep<K>>,
 }
 
 impl<K> WatchHandle<K> {
@@ -156,7 +156,7 @@ impl<K> WatchHandle<K> {
         self.sender.closed().await;
     }
 
-    fn send_all(&self, steps: Vec<Step<K>>) {
+    fn send_all(&self, steps: Vec<WatchStep<K>>) {
         for step in steps {
             // A reader that has dropped the watch is not an error.
             let _ = self.sender.send(step);

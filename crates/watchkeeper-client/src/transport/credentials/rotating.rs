@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     Credential, CredentialError, CredentialSource,
-    rotation::{Lifetime, Rejected, Rotation, Step},
+    rotation::{CredentialStep, Lifetime, Rejected, Rotation},
 };
 use crate::transport::clock;
 
@@ -107,9 +107,9 @@ impl Rotating {
     fn without_loading(&self) -> Option<Result<Versioned, Arc<CredentialError>>> {
         let state = self.state();
         match state.next(clock::now()) {
-            Step::Use(credential) => Some(Ok(Versioned { credential, version: state.version() })),
-            Step::Fail(error) => Some(Err(error)),
-            Step::Load => None,
+            CredentialStep::Use(credential) => Some(Ok(Versioned { credential, version: state.version() })),
+            CredentialStep::Fail(error) => Some(Err(error)),
+            CredentialStep::Load => None,
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum Lifetime {
 
 /// The action for a request that needs the value.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step<T, E> {
+pub(crate) enum CredentialStep<T, E> {
     Use(Arc<T>),
     Load,
     Fail(Arc<E>),
@@ -100,14 +100,14 @@ impl<T, E> Rotation<T, E> {
         self.current.clone().filter(|_| self.expires.is_none_or(|at| now < at))
     }
 
-    pub(crate) fn next(&self, now: Instant) -> Step<T, E> {
+    pub(crate) fn next(&self, now: Instant) -> CredentialStep<T, E> {
         let usable = self.usable(now);
         if let Some(failure) = self.failure.as_ref().filter(|failure| now < failure.retry_at) {
-            return usable.map_or_else(|| Step::Fail(failure.error.clone()), Step::Use);
+            return usable.map_or_else(|| CredentialStep::Fail(failure.error.clone()), CredentialStep::Use);
         }
         match usable {
-            Some(value) if self.due.is_none_or(|at| now < at) => Step::Use(value),
-            _ => Step::Load,
+            Some(value) if self.due.is_none_or(|at| now < at) => CredentialStep::Use(value),
+            _ => CredentialStep::Load,
         }
     }
 
@@ -179,8 +179,8 @@ mod tests {
 
     fn used(rotation: &Tokens, now: Instant) -> Option<&'static str> {
         match rotation.next(now) {
-            Step::Use(value) => Some(*value),
-            Step::Load | Step::Fail(_) => None,
+            CredentialStep::Use(value) => Some(*value),
+            CredentialStep::Load | CredentialStep::Fail(_) => None,
         }
     }
 
@@ -188,10 +188,10 @@ mod tests {
     fn a_file_is_read_once_a_minute_at_most() {
         let t0 = start();
         let mut rotation = Tokens::new();
-        assert_eq!(rotation.next(t0), Step::Load);
+        assert_eq!(rotation.next(t0), CredentialStep::Load);
         loaded(&mut rotation, t0, "one", Lifetime::Recheck);
         assert_eq!(used(&rotation, t0 + seconds(59)), Some("one"));
-        assert_eq!(rotation.next(t0 + seconds(60)), Step::Load);
+        assert_eq!(rotation.next(t0 + seconds(60)), CredentialStep::Load);
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         loaded(&mut rotation, t0, "one", Lifetime::Recheck);
         for round in 0..3 {
             let now = t0 + seconds(60) + RETRY_INTERVAL * round;
-            assert_eq!(rotation.next(now), Step::Load);
+            assert_eq!(rotation.next(now), CredentialStep::Load);
             rotation.failed(now, Arc::new("gone"));
             assert_eq!(used(&rotation, now), Some("one"));
         }
@@ -226,8 +226,8 @@ mod tests {
         let t0 = start();
         let mut rotation = Tokens::new();
         rotation.failed(t0, Arc::new("exit 1"));
-        assert_eq!(rotation.next(t0 + seconds(4)), Step::Fail(Arc::new("exit 1")));
-        assert_eq!(rotation.next(t0 + RETRY_INTERVAL), Step::Load);
+        assert_eq!(rotation.next(t0 + seconds(4)), CredentialStep::Fail(Arc::new("exit 1")));
+        assert_eq!(rotation.next(t0 + RETRY_INTERVAL), CredentialStep::Load);
     }
 
     #[test]
@@ -236,11 +236,11 @@ mod tests {
         let mut rotation = Tokens::new();
         loaded(&mut rotation, t0, "one", Lifetime::Until(t0 + seconds(3600)));
         assert_eq!(used(&rotation, t0 + seconds(3539)), Some("one"));
-        assert_eq!(rotation.next(t0 + seconds(3540)), Step::Load);
+        assert_eq!(rotation.next(t0 + seconds(3540)), CredentialStep::Load);
         rotation.failed(t0 + seconds(3540), Arc::new("exit 1"));
         assert_eq!(used(&rotation, t0 + seconds(3541)), Some("one"));
         rotation.failed(t0 + seconds(3599), Arc::new("exit 1"));
-        assert_eq!(rotation.next(t0 + seconds(3601)), Step::Fail(Arc::new("exit 1")));
+        assert_eq!(rotation.next(t0 + seconds(3601)), CredentialStep::Fail(Arc::new("exit 1")));
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let mut rotation = Tokens::new();
         loaded(&mut rotation, t0, "one", Lifetime::Until(t0 + seconds(50)));
         assert_eq!(used(&rotation, t0 + seconds(39)), Some("one"));
-        assert_eq!(rotation.next(t0 + seconds(40)), Step::Load);
+        assert_eq!(rotation.next(t0 + seconds(40)), CredentialStep::Load);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         let mut rotation = Tokens::new();
         loaded(&mut rotation, t0, "one", Lifetime::ExpiredOnArrival);
         assert_eq!(used(&rotation, t0 + seconds(59)), Some("one"));
-        assert_eq!(rotation.next(t0 + seconds(60)), Step::Load);
+        assert_eq!(rotation.next(t0 + seconds(60)), CredentialStep::Load);
     }
 
     #[test]

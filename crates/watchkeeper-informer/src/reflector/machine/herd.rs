@@ -56,27 +56,29 @@ impl Client {
         let mut has_relisted = false;
         loop {
             let action = self.machine.step(now, input).action;
-            if !matches!(action, Action::Wait { .. } | Action::Read { .. }) {
+            if !matches!(action, DriverAction::Wait { .. } | DriverAction::Read { .. }) {
                 requests.push(now);
             }
             let is_down = now < BACK;
             let refused = || failed(Reason::Transport(TransportKind::Refused));
             input = match action {
-                Action::Wait { until } => return Some(until),
-                Action::Read { .. } => {
+                DriverAction::Wait { until } => return Some(until),
+                DriverAction::Read { .. } => {
                     self.is_back = true;
                     return None;
                 }
-                Action::Check(_) if is_down => Input::Checked(Err(refused())),
-                Action::List(_) | Action::Watch(_) if is_down => Input::Failed(refused()),
-                Action::Check(_) => {
+                DriverAction::Check(_) if is_down => Input::Checked(Err(refused())),
+                DriverAction::List(_) | DriverAction::Watch(_) if is_down => Input::Failed(refused()),
+                DriverAction::Check(_) => {
                     let resource_version = Some("10".to_owned());
                     Input::Checked(Ok(CheckResponse { resource_version, ..CheckResponse::default() }))
                 }
                 // A server that was just started can replay nothing from before.
-                Action::Watch(_) if !has_relisted => Input::Failed(failed(Reason::Api(ApiReason::Expired))),
-                Action::Watch(_) => Input::Opened,
-                Action::List(_) => {
+                DriverAction::Watch(_) if !has_relisted => {
+                    Input::Failed(failed(Reason::Api(ApiReason::Expired)))
+                }
+                DriverAction::Watch(_) => Input::Opened,
+                DriverAction::List(_) => {
                     has_relisted = true;
                     Input::PageEnd(list_end())
                 }

@@ -39,7 +39,7 @@ use watchkeeper_client::{
     list_watch::{ListRequest, ObjectName},
 };
 
-use super::{Action, FailureReport, Machine, ReflectorEvent, State, io::Effects};
+use super::{DriverAction, FailureReport, Machine, ReflectorEvent, State, io::Effects};
 use crate::{reflector::VersionOrder, resource_version::is_older};
 
 /// The relation of the server's history to the one that was followed.
@@ -369,11 +369,11 @@ impl<K> Machine<K> {
         then: Next,
         verification: Verification,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         fx.event(ReflectorEvent::HistoryChecked);
         let request = verification.request();
         self.state = State::Verifying(Verifying { verification, then });
-        Action::Check(request)
+        DriverAction::Check(request)
     }
 
     pub(super) fn checked(
@@ -381,13 +381,13 @@ impl<K> Machine<K> {
         mut verifying: Verifying,
         response: &Result<CheckResponse, FailureReport>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         let then = verifying.then;
         match (verifying.verification.evaluate(response), response) {
             (CheckResult::Continue, _) => {
                 let request = verifying.verification.request();
                 self.state = State::Verifying(verifying);
-                Action::Check(request)
+                DriverAction::Check(request)
             }
             (CheckResult::Confirmed, _) => {
                 self.trust = Trust::Confirmed;
@@ -416,7 +416,7 @@ impl<K> Machine<K> {
     }
 
     /// Relists from scratch in a new epoch, because the server's history was replaced.
-    pub(super) fn history_replaced(&mut self, why: &str, phase: Phase, fx: &mut Effects<K>) -> Action {
+    pub(super) fn history_replaced(&mut self, why: &str, phase: Phase, fx: &mut Effects<K>) -> DriverAction {
         self.trust = Trust::Replaced;
         let message = format!("{why}: its history was replaced, for example by restoring a backup");
         let classification =

@@ -32,7 +32,7 @@ pub(crate) enum Input<K> {
     Failed(FailureReport),
     /// The deadline of the last action has passed.
     Timer,
-    /// The response to [`Action::Check`], or to a check beside an open watch.
+    /// The response to [`DriverAction::Check`], or to a check beside an open watch.
     Checked(Result<CheckResponse, FailureReport>),
 }
 
@@ -63,9 +63,9 @@ impl From<Error> for FailureReport {
     }
 }
 
-/// The next action of the driver. Every action except [`Action::Read`] closes the open response.
+/// The next action of the driver. Every action except [`DriverAction::Read`] closes the open response.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Action {
+pub(crate) enum DriverAction {
     /// Request a page.
     List(ListRequest),
     /// Request a watch.
@@ -115,7 +115,7 @@ pub(crate) struct StepOutput<K> {
     pub(crate) events: Vec<ReflectorEvent>,
     /// A check to make while reading continues. It replaces an earlier one.
     pub(crate) check: Option<ListRequest>,
-    pub(crate) action: Action,
+    pub(crate) action: DriverAction,
 }
 
 /// The part of an output that is collected before its action is known.

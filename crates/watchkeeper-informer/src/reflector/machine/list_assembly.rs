@@ -9,7 +9,7 @@ use watchkeeper_client::decode::Identity;
 use crate::{
     reflector::{
         ReceivedObject, VersionOrder,
-        intake::{Incoming, Rejection},
+        intake::{Incoming, ObjectRejection},
     },
     resource_version,
 };
@@ -34,7 +34,7 @@ pub(super) struct ListAssembly<K> {
 struct Entry<K> {
     identity: Identity,
     /// The object, or `None` if a later event of the stream deleted it.
-    object: Option<Result<Arc<K>, Rejection>>,
+    object: Option<Result<Arc<K>, ObjectRejection>>,
     attempt: u32,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Put {
 #[derive(Debug)]
 pub(super) struct AssembledList<K> {
     pub(super) objects: Vec<ReceivedObject<K>>,
-    pub(super) rejected: Vec<(Identity, Rejection)>,
+    pub(super) rejected: Vec<(Identity, ObjectRejection)>,
 }
 
 /// The number of attempts for which an object that is not received again is remembered.
@@ -155,7 +155,7 @@ impl<K> ListAssembly<K> {
         self.places.find(hash, |place| self.entries[*place].identity.key() == key).copied()
     }
 
-    fn insert(&mut self, identity: Identity, object: Result<Arc<K>, Rejection>) {
+    fn insert(&mut self, identity: Identity, object: Result<Arc<K>, ObjectRejection>) {
         let Self { entries, places, hasher, attempt, .. } = self;
         let hash = hasher.hash_one(identity.key());
         let vacant =
@@ -270,7 +270,7 @@ mod tests {
     fn a_rejected_object_is_returned_separately() {
         let mut assembly = ListAssembly::<String>::default();
         assembly.begin();
-        let rejection = Rejection::new(QuarantineCause::Decode, "no".to_owned());
+        let rejection = ObjectRejection::new(QuarantineCause::Decode, "no".to_owned());
         assembly.put(Incoming { identity: named("a", "1"), object: Err(rejection), content: None }, Ordered);
         assembly.put(incoming("b", "1"), Ordered);
         assert!(assembly.recall(&named("a", "1")).is_none());

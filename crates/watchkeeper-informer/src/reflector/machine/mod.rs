@@ -53,7 +53,7 @@ use watchkeeper_client::{
 };
 
 pub(crate) use self::history::CheckResponse;
-pub(crate) use self::io::{Action, EventKind, FailureReport, Input, ReflectorEvent, StepOutput};
+pub(crate) use self::io::{DriverAction, EventKind, FailureReport, Input, ReflectorEvent, StepOutput};
 pub(crate) use self::paged_list::cut_short;
 use self::{
     history::{HistoryEvidence, Trust, Verifying},
@@ -66,7 +66,7 @@ use self::{
 };
 use super::{
     OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchDelta, WatchFailure,
-    backoff::FailureBackoff, intake::Rejection,
+    backoff::FailureBackoff, intake::ObjectRejection,
 };
 use crate::resource_version;
 
@@ -252,18 +252,18 @@ impl<K> Machine<K> {
     }
 
     /// Returns the action that continues the current state.
-    fn continue_state(&self) -> Action {
+    fn continue_state(&self) -> DriverAction {
         match &self.state {
-            State::Backoff { until, .. } => Action::Wait { until: *until },
-            State::New | State::PagedList(_) | State::Verifying(_) => Action::Read { deadline: None },
+            State::Backoff { until, .. } => DriverAction::Wait { until: *until },
+            State::New | State::PagedList(_) | State::Verifying(_) => DriverAction::Read { deadline: None },
             State::StreamingList(streaming) => {
-                Action::Read { deadline: streaming.deadline(&self.options.streaming) }
+                DriverAction::Read { deadline: streaming.deadline(&self.options.streaming) }
             }
-            State::Watch(watch) => Action::Read { deadline: watch.deadline(&self.options.watch) },
+            State::Watch(watch) => DriverAction::Read { deadline: watch.deadline(&self.options.watch) },
         }
     }
 
-    fn proceed(&mut self, next: Next, fx: &mut Effects<K>) -> Action {
+    fn proceed(&mut self, next: Next, fx: &mut Effects<K>) -> DriverAction {
         if next != Next::RelistFromScratch
             && self.must_verify()
             && let Some(verification) = self.verification()
@@ -281,7 +281,7 @@ impl<K> Machine<K> {
         }
     }
 
-    fn start_list(&mut self, freshness: ListFreshness, fx: &mut Effects<K>) -> Action {
+    fn start_list(&mut self, freshness: ListFreshness, fx: &mut Effects<K>) -> DriverAction {
         if self.streaming.is_worth_trying(self.now, &self.options.streaming) {
             self.start_initial(freshness, fx)
         } else {
@@ -339,7 +339,7 @@ impl<K> Machine<K> {
         Ok(())
     }
 
-    fn quarantine_object(&mut self, identity: &Identity, rejection: &Rejection, fx: &mut Effects<K>) {
+    fn quarantine_object(&mut self, identity: &Identity, rejection: &ObjectRejection, fx: &mut Effects<K>) {
         let report = rejection.report(identity);
         self.quarantine.insert(Arc::clone(&report.key));
         fx.event(ReflectorEvent::Quarantined(report));
@@ -352,7 +352,7 @@ impl<K> Machine<K> {
     }
 
     /// Returns the failure for an object that cannot be decoded, if the options require one.
-    fn strict_failure(&self, identity: &Identity, rejection: &Rejection) -> Option<FailureReport> {
+    fn strict_failure(&self, identity: &Identity, rejection: &ObjectRejection) -> Option<FailureReport> {
         (self.options.undecodable == OnUndecodable::Fail).then(|| {
             let message = rejection.report(identity).to_string();
             FailureReport::new(Failure::new(Reason::Decode), message)
@@ -368,7 +368,7 @@ impl<K> Machine<K> {
         classify(self.tried.map_or(situation, |tried| situation.after(tried)), failure)
     }
 
-    fn fail(&mut self, phase: Phase, failure_report: &FailureReport, fx: &mut Effects<K>) -> Action {
+    fn fail(&mut self, phase: Phase, failure_report: &FailureReport, fx: &mut Effects<K>) -> DriverAction {
         let classification = self.classify(phase, failure_report.failure);
         self.execute(phase, failure_report.failure, classification, &failure_report.message, fx)
     }
@@ -384,7 +384,7 @@ impl<K> Machine<K> {
         classification: Classification,
         message: &Arc<str>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         self.execute_with_cause(classification.reason.label(), phase, failure, classification, message, fx)
     }
 
@@ -397,7 +397,7 @@ impl<K> Machine<K> {
         mut classification: Classification,
         message: &Arc<str>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         // A server that responded to this request has not been replaced since the last check.
         self.is_renewal = false;
         if phase == Phase::WatchStream || is_loss_of_connection(failure.reason()) {
@@ -431,7 +431,7 @@ impl<K> Machine<K> {
             Some(wait) => {
                 let until = self.now.saturating_add(wait);
                 self.state = State::Backoff { until, then: next };
-                Action::Wait { until }
+                DriverAction::Wait { until }
             }
             None => self.proceed(next, fx),
         }

@@ -9,7 +9,7 @@ use watchkeeper_client::{
 };
 
 use super::{
-    Action, FailureReport, INITIAL, ListFreshness, Machine, ReflectorEvent, State, WENT_BACK,
+    DriverAction, FailureReport, INITIAL, ListFreshness, Machine, ReflectorEvent, State, WENT_BACK,
     history::HistoryEvidence, io::Effects, list_assembly::Put,
 };
 use crate::reflector::intake::Incoming;
@@ -72,7 +72,7 @@ impl<K> Machine<K> {
         freshness: ListFreshness,
         paging: Paging,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         fx.event(ReflectorEvent::ListStarted {
             is_streaming: false,
             cause: (self.cause != INITIAL).then_some(self.cause),
@@ -101,7 +101,7 @@ impl<K> Machine<K> {
             is_barren: true,
             barren_pages: 0,
         });
-        Action::List(limited(request, limit))
+        DriverAction::List(limited(request, limit))
     }
 
     /// Returns the page size. A server responds to a list at a given version from memory only if it has no
@@ -120,7 +120,7 @@ impl<K> Machine<K> {
         mut paged: PagedList,
         incoming: Incoming<K>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         if let Err(rejection) = &incoming.object
             && let Some(failure_report) = self.strict_failure(&incoming.identity, rejection)
         {
@@ -136,10 +136,15 @@ impl<K> Machine<K> {
             fx.event(ReflectorEvent::Listed { received, estimated_total: None });
         }
         self.state = State::PagedList(paged);
-        Action::Read { deadline: None }
+        DriverAction::Read { deadline: None }
     }
 
-    pub(super) fn page_end(&mut self, mut paged: PagedList, end: PageEnd, fx: &mut Effects<K>) -> Action {
+    pub(super) fn page_end(
+        &mut self,
+        mut paged: PagedList,
+        end: PageEnd,
+        fx: &mut Effects<K>,
+    ) -> DriverAction {
         paged.pages = paged.pages.saturating_add(1);
         let received = self.assembly.len();
         let remaining = end.remaining_item_count.and_then(|left| usize::try_from(left).ok());
@@ -156,7 +161,7 @@ impl<K> Machine<K> {
         }
     }
 
-    fn next_page(&mut self, mut paged: PagedList, token: String, fx: &mut Effects<K>) -> Action {
+    fn next_page(&mut self, mut paged: PagedList, token: String, fx: &mut Effects<K>) -> DriverAction {
         if paged.pages == 1 && paged.freshness == ListFreshness::Any && paged.paging == Paging::Auto {
             self.pages_anything = true;
         }
@@ -175,10 +180,10 @@ impl<K> Machine<K> {
         let request = ListRequest::new().continue_token(token);
         let request = limited(request, paged.limit);
         self.state = State::PagedList(paged);
-        Action::List(request)
+        DriverAction::List(request)
     }
 
-    fn list_complete(&mut self, paged: PagedList, fx: &mut Effects<K>) -> Action {
+    fn list_complete(&mut self, paged: PagedList, fx: &mut Effects<K>) -> DriverAction {
         let Some(version) = paged.version else {
             // A watch without a version would miss the changes in between.
             let message = "the list has no resourceVersion, so there is nothing to watch from";
@@ -199,7 +204,7 @@ impl<K> Machine<K> {
         paged: PagedList,
         failure_report: &FailureReport,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         let mut classification = self.classify(Phase::List, failure_report.failure);
         let is_about_pages =
             matches!(classification.reason, Reason::Api(ApiReason::Expired) | Reason::Protocol);

@@ -9,7 +9,8 @@ use watchkeeper_client::{
 };
 
 use super::{
-    Action, EventKind, FailureReport, INITIAL, ListFreshness, Machine, ReflectorEvent, State, WENT_BACK,
+    DriverAction, EventKind, FailureReport, INITIAL, ListFreshness, Machine, ReflectorEvent, State,
+    WENT_BACK,
     history::HistoryEvidence,
     io::Effects,
     list_assembly::Put,
@@ -119,7 +120,7 @@ impl StreamingList {
 }
 
 impl<K> Machine<K> {
-    pub(super) fn start_initial(&mut self, freshness: ListFreshness, fx: &mut Effects<K>) -> Action {
+    pub(super) fn start_initial(&mut self, freshness: ListFreshness, fx: &mut Effects<K>) -> DriverAction {
         fx.event(ReflectorEvent::ListStarted {
             is_streaming: true,
             cause: (self.cause != INITIAL).then_some(self.cause),
@@ -132,15 +133,15 @@ impl<K> Machine<K> {
             request = request.resource_version(version);
         }
         self.state = State::StreamingList(StreamingList { freshness, timeout, opened: None });
-        Action::Watch(request)
+        DriverAction::Watch(request)
     }
 
-    pub(super) fn initial_opened(&mut self, mut streaming: StreamingList) -> Action {
+    pub(super) fn initial_opened(&mut self, mut streaming: StreamingList) -> DriverAction {
         streaming.opened = Some(Opened { at: self.now, received: self.now, progressed: self.now });
         self.read_initial(streaming)
     }
 
-    fn read_initial(&mut self, mut streaming: StreamingList) -> Action {
+    fn read_initial(&mut self, mut streaming: StreamingList) -> DriverAction {
         if let Some(opened) = &mut streaming.opened {
             opened.received = self.now;
         }
@@ -154,7 +155,7 @@ impl<K> Machine<K> {
         kind: EventKind,
         incoming: Incoming<K>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         if kind == EventKind::Deleted {
             self.assembly.remove(incoming.identity.key());
             self.listed.deleted(&incoming.identity);
@@ -193,7 +194,7 @@ impl<K> Machine<K> {
         streaming: StreamingList,
         mark: Bookmark,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         if !mark.initial_events_end {
             return self.read_initial(streaming);
         }
@@ -217,7 +218,7 @@ impl<K> Machine<K> {
 
     /// Handles initial events that did not end in time. A server that supports streaming lists sends the
     /// bookmark.
-    pub(super) fn initial_timer(&mut self, streaming: StreamingList, fx: &mut Effects<K>) -> Action {
+    pub(super) fn initial_timer(&mut self, streaming: StreamingList, fx: &mut Effects<K>) -> DriverAction {
         if streaming.deadline(&self.options.streaming).is_none_or(|at| self.now < at) {
             self.state = State::StreamingList(streaming);
             return self.continue_state();
@@ -227,7 +228,7 @@ impl<K> Machine<K> {
         self.list_instead(streaming, &failure_report, Some("no_end"), fx)
     }
 
-    pub(super) fn initial_ended(&mut self, streaming: StreamingList, fx: &mut Effects<K>) -> Action {
+    pub(super) fn initial_ended(&mut self, streaming: StreamingList, fx: &mut Effects<K>) -> DriverAction {
         let lasted = streaming.opened.map_or(Duration::ZERO, |opened| self.now.saturating_sub(opened.at));
         let progressed = self.assembly.len() > 0 || lasted >= MIN_WORKING_DURATION;
         let message = "the server ended the watch before the end of the initial events";
@@ -239,7 +240,7 @@ impl<K> Machine<K> {
         streaming: StreamingList,
         failure_report: &FailureReport,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         let mut classification = self.classify(Phase::List, failure_report.failure);
         match Remedy::of(classification.reason) {
             Remedy::Remember => return self.list_instead(streaming, failure_report, Some("refused"), fx),
@@ -276,7 +277,7 @@ impl<K> Machine<K> {
         failure_report: &FailureReport,
         remember: Option<&'static str>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         let reason = self.classify(Phase::List, failure_report.failure).reason;
         let classification = Classification { decision: Decision::Relist, reason };
         self.report(Phase::List, classification, &failure_report.message, None, fx);

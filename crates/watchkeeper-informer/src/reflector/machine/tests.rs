@@ -19,7 +19,7 @@ fn machine() -> Machine<()> {
 /// A machine whose streaming list was accepted at time zero.
 fn streaming() -> Machine<()> {
     let mut machine = machine();
-    assert!(matches!(machine.step(Duration::ZERO, Input::Started).action, Action::Watch(_)));
+    assert!(matches!(machine.step(Duration::ZERO, Input::Started).action, DriverAction::Watch(_)));
     machine.step(Duration::ZERO, Input::Opened);
     machine
 }
@@ -45,20 +45,20 @@ fn list_causes(output: &StepOutput<()>) -> Vec<(bool, Option<&'static str>)> {
 fn a_streaming_list_is_given_up_however_late_its_timer_fires() {
     for late in [Duration::ZERO, Duration::from_millis(1), SECOND * 100] {
         let output = streaming().step(SECOND * 10 + late, Input::Timer);
-        assert!(matches!(output.action, Action::List(_)), "{late:?}: {:?}", output.action);
+        assert!(matches!(output.action, DriverAction::List(_)), "{late:?}: {:?}", output.action);
     }
     let early = streaming().step(SECOND * 9, Input::Timer);
-    assert_eq!(early.action, Action::Read { deadline: Some(SECOND * 10) });
+    assert_eq!(early.action, DriverAction::Read { deadline: Some(SECOND * 10) });
 }
 
 #[test]
 fn a_streaming_list_that_ends_empty_is_retried_after_a_delay_and_others_immediately() {
     let ended = |machine: &mut Machine<()>, at| machine.step(at, Input::Ended).action;
-    assert!(matches!(ended(&mut streaming(), Duration::ZERO), Action::Wait { .. }));
-    assert!(matches!(ended(&mut streaming(), SECOND), Action::Watch(_)), "it lasted");
+    assert!(matches!(ended(&mut streaming(), Duration::ZERO), DriverAction::Wait { .. }));
+    assert!(matches!(ended(&mut streaming(), SECOND), DriverAction::Watch(_)), "it lasted");
     let mut machine = streaming();
     machine.step(Duration::ZERO, added("a", "5"));
-    assert!(matches!(ended(&mut machine, Duration::ZERO), Action::Watch(_)), "it brought something");
+    assert!(matches!(ended(&mut machine, Duration::ZERO), DriverAction::Watch(_)), "it brought something");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn a_timer_that_fires_early_does_not_end_a_wait() {
     let mut machine = machine();
     machine.step(Duration::ZERO, Input::Started);
     let refused = machine.step(Duration::ZERO, failed(Reason::Transport(TransportKind::Refused)));
-    let Action::Wait { until } = refused.action else { panic!("{refused:?}") };
+    let DriverAction::Wait { until } = refused.action else { panic!("{refused:?}") };
     let early = machine.step(until.saturating_sub(Duration::from_millis(1)), Input::Timer);
-    assert_eq!(early.action, Action::Wait { until });
-    assert!(matches!(machine.step(until, Input::Timer).action, Action::Watch(_)));
+    assert_eq!(early.action, DriverAction::Wait { until });
+    assert!(matches!(machine.step(until, Input::Timer).action, DriverAction::Watch(_)));
 }

@@ -8,7 +8,7 @@ use watchkeeper_client::{
 };
 
 use super::{
-    Action, CheckResponse, EventKind, FailureReport, Machine, ReflectorEvent, State, WENT_BACK,
+    CheckResponse, DriverAction, EventKind, FailureReport, Machine, ReflectorEvent, State, WENT_BACK,
     history::{CheckResult, Verification},
     io::Effects,
 };
@@ -75,13 +75,13 @@ impl WatchState {
 
 impl<K> Machine<K> {
     /// Starts a watch from the version of a list.
-    pub(super) fn start_watch(&mut self, version: String) -> Action {
+    pub(super) fn start_watch(&mut self, version: String) -> DriverAction {
         self.watch_from(version, None)
     }
 
     /// Resumes the watch: from the version reached if the last watch ended at the requested time, otherwise
     /// from the last change, so that a server with another history reveals its changes since.
-    pub(super) fn resume_watch(&mut self) -> Action {
+    pub(super) fn resume_watch(&mut self) -> DriverAction {
         let reached = self.version.clone().unwrap_or_default();
         let verifies =
             self.options.history_check.on_reconnect && self.options.versions == VersionOrder::Ordered;
@@ -95,23 +95,23 @@ impl<K> Machine<K> {
         }
     }
 
-    fn watch_from(&mut self, version: String, replays_from: Option<String>) -> Action {
+    fn watch_from(&mut self, version: String, replays_from: Option<String>) -> DriverAction {
         let timeout = self.watch_timeout();
         self.state = State::Watch(WatchState::requested(timeout, replays_from));
-        Action::Watch(WatchRequest::new().resource_version(version).timeout(timeout))
+        DriverAction::Watch(WatchRequest::new().resource_version(version).timeout(timeout))
     }
 
     pub(super) fn watch_timeout(&mut self) -> Duration {
         Duration::from_secs(self.random.u64(self.options.watch.timeout_seconds()))
     }
 
-    pub(super) fn watch_opened(&mut self, watch: WatchState, fx: &mut Effects<K>) -> Action {
+    pub(super) fn watch_opened(&mut self, watch: WatchState, fx: &mut Effects<K>) -> DriverAction {
         self.state = State::Watch(WatchState { opened: Some(self.now), ..watch });
         self.record_open(fx)
     }
 
     /// Records that the watch is open.
-    pub(super) fn record_open(&mut self, fx: &mut Effects<K>) -> Action {
+    pub(super) fn record_open(&mut self, fx: &mut Effects<K>) -> DriverAction {
         fx.event(ReflectorEvent::WatchOpened);
         if let State::Watch(watch) = &mut self.state {
             watch.next_check = self.options.history_check.next(self.now);
@@ -142,7 +142,7 @@ impl<K> Machine<K> {
         mut watch: WatchState,
         response: &Result<CheckResponse, FailureReport>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         if let Some(mut verification) = watch.verification.take() {
             match verification.evaluate(response) {
                 CheckResult::Continue => {
@@ -166,7 +166,7 @@ impl<K> Machine<K> {
         kind: EventKind,
         incoming: Incoming<K>,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         let Incoming { identity, object, content } = incoming;
         let Some(found) = identity.resource_version().map(str::to_owned) else {
             // An event without a version would leave no version to resume from.
@@ -240,7 +240,7 @@ impl<K> Machine<K> {
         found: String,
         seen: String,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         self.record_progress(watch);
         let message = format!(
             "the watch brought resourceVersion {found} of object {key:?} after {seen}; \
@@ -261,7 +261,7 @@ impl<K> Machine<K> {
         mut watch: WatchState,
         mark: Bookmark,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         let found = mark.resource_version;
         match &self.version {
             Some(seen) if *seen == found => {}
@@ -282,7 +282,7 @@ impl<K> Machine<K> {
         self.continue_state()
     }
 
-    pub(super) fn watch_timer(&mut self, watch: WatchState, fx: &mut Effects<K>) -> Action {
+    pub(super) fn watch_timer(&mut self, watch: WatchState, fx: &mut Effects<K>) -> DriverAction {
         if watch.dead_at(&self.options.watch).is_some_and(|at| self.now >= at) {
             let message = "the watch was neither ended by the server nor active in time";
             return self.watch_failed(&watch, &FailureReport::new(Failure::new(Reason::Idle), message), fx);
@@ -292,7 +292,7 @@ impl<K> Machine<K> {
         self.continue_state()
     }
 
-    pub(super) fn watch_ended(&mut self, watch: &WatchState, fx: &mut Effects<K>) -> Action {
+    pub(super) fn watch_ended(&mut self, watch: &WatchState, fx: &mut Effects<K>) -> DriverAction {
         let failure = Failure::closed(self.record_progress(watch));
         let classification = self.classify(Phase::WatchStream, failure);
         if classification.decision == Decision::Resume {
@@ -311,7 +311,7 @@ impl<K> Machine<K> {
         watch: &WatchState,
         failure_report: &FailureReport,
         fx: &mut Effects<K>,
-    ) -> Action {
+    ) -> DriverAction {
         self.record_progress(watch);
         let phase = if watch.opened.is_some() { Phase::WatchStream } else { Phase::WatchStart };
         self.fail(phase, failure_report, fx)
