@@ -40,7 +40,10 @@ pub enum ManagerError {
     #[error(transparent)]
     Prepare(RunError),
     /// Some runnables did not become ready in time.
-    #[error("not ready within {within:?}: {}; see the log for the caches that have not synced", names.join(", "))]
+    #[error(
+        "start manager: not ready within {within:?}: {}; see the log for the caches that have not synced",
+        names.join(", ")
+    )]
     PrepareTimeout {
         /// The names of the runnables.
         names: Vec<String>,
@@ -60,7 +63,11 @@ pub enum ManagerError {
     #[error(transparent)]
     LeaseLost(#[from] LeadError),
     /// Some runnables did not end in time and were dropped.
-    #[error("still running {within:?} after the stop request, dropped: {}", names.join(", "))]
+    #[error(
+        "stop manager: still running after {within:?}, dropped: {}; end work when the stop token is cancelled, or raise \
+         ManagerOptions::stop_within",
+        names.join(", ")
+    )]
     StopTimeout {
         /// The names of the runnables.
         names: Vec<String>,
@@ -74,7 +81,7 @@ pub enum ManagerError {
         signal: Signal,
     },
     /// The signal handlers could not be installed.
-    #[error("cannot install signal handlers: {0}")]
+    #[error("install signal handlers: {0}")]
     Signals(#[source] io::Error),
 }
 

@@ -123,7 +123,9 @@ pub enum LogLevel {
 #[non_exhaustive]
 pub enum ArgsError {
     /// The durations of leader election cannot be combined.
-    #[error("--leader-election-...: {0}")]
+    #[error(
+        "{0}; change --leader-election-lease-duration, --leader-election-renew-deadline or --leader-election-retry-period"
+    )]
     Timing(#[from] TimingError),
     /// The cluster is not configured, or its configuration cannot be used.
     #[error(transparent)]

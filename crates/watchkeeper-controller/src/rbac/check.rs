@@ -55,7 +55,7 @@ pub enum AccessError {
         missing: Vec<MissingAccess>,
     },
     /// The API server could not be queried.
-    #[error("cannot check whether declared access is granted: {source}")]
+    #[error("check declared access: {source}")]
     Review {
         /// The client error.
         #[source]

@@ -46,7 +46,7 @@ impl Writing {
     }
 
     fn record(&self, object: &ConfigMap, reason: &str) {
-        self.recorder.event(object, EventType::Normal, reason, "Sync", "all is well");
+        self.recorder.event(object, EventType::Normal, reason, "Sync", "the object is up to date");
     }
 }
 
@@ -69,7 +69,7 @@ async fn an_event_has_the_fields_that_kubernetes_expects() {
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "node-1"}})).unwrap();
     let regarding = kube_core::Resource::object_ref(&node, &());
     let related = kube_core::Resource::object_ref(&config("a"), &());
-    let ready = (EventType::Normal, "Ready", "Watch", "it is up");
+    let ready = (EventType::Normal, "Ready", "Watch", "the node is ready");
     writing.recorder.event_on(regarding, Some(related), ready.0, ready.1, ready.2, ready.3);
     tokio::time::sleep(SECOND).await;
     let events = events(&server).await;
@@ -89,7 +89,11 @@ async fn an_event_has_the_fields_that_kubernetes_expects() {
     assert_eq!(event.series, None);
     assert_eq!(event.event_time.as_ref().unwrap().0, "2026-01-02T03:04:05Z".parse().unwrap());
     let of_node = events.iter().find(|event| event.reason.as_deref() == Some("Ready")).unwrap();
-    assert_eq!(of_node.metadata.namespace.as_deref(), Some("default"), "about what is in no namespace");
+    assert_eq!(
+        of_node.metadata.namespace.as_deref(),
+        Some("default"),
+        "the event of a cluster-scoped object"
+    );
     assert_eq!(of_node.related.as_ref().unwrap().name.as_deref(), Some("a"));
 }
 
@@ -109,7 +113,7 @@ async fn repeated_events_are_one_object_with_a_count() {
     let events = events(&server).await;
     assert_eq!(events.len(), 2);
     let series = events.iter().find_map(|event| event.series.clone()).unwrap();
-    assert_eq!(series.count, 100, "what was not written yet was written at the end");
+    assert_eq!(series.count, 100, "unwritten occurrences are written at the end");
     assert_eq!(series.last_observed_time.0, "2026-01-02T03:05:44Z".parse().unwrap());
     assert_eq!(writing.metrics.dropped(), 0);
 }
@@ -154,7 +158,7 @@ async fn events_beyond_the_queue_are_dropped_and_counted_without_blocking() {
     }
     assert_eq!(writing.metrics.dropped(), 5);
     writing.end().await;
-    assert_eq!(events(&server).await.len(), 10, "the others are written, at the end at the latest");
+    assert_eq!(events(&server).await.len(), 10, "the queued events are written");
     writing.record(&config("late"), "Synced");
     assert_eq!(writing.metrics.dropped(), 6, "the writer has ended");
 }
@@ -191,14 +195,17 @@ async fn a_series_whose_object_was_deleted_continues_as_a_new_object() {
 async fn a_manager_writes_pending_events_before_it_ends() {
     let server = ApiServer::in_process();
     let manager = Manager::builder(server.client()).build();
-    assert!(!manager.access().iter().any(|access| access.resource == "events"), "no recorder, no right");
+    assert!(
+        !manager.access().iter().any(|access| access.resource == "events"),
+        "without a recorder no access to events is declared"
+    );
     let recorder = manager.recorder("shop");
     assert!(manager.access().iter().any(|access| access.resource == "events"));
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     tasks.spawn(manager.run_until(stop.clone()));
     tokio::time::sleep(SECOND).await;
-    recorder.event(&config("a"), EventType::Normal, "Synced", "Sync", "all is well");
+    recorder.event(&config("a"), EventType::Normal, "Synced", "Sync", "the object is up to date");
     stop.cancel();
     tasks.join_next().await.unwrap().unwrap().unwrap();
     assert_eq!(events(&server).await.len(), 1);

@@ -133,7 +133,7 @@ async fn the_first_replica_leads_and_the_lease_has_the_fields_that_kubernetes_ex
     let renewed = leases(&server).get("lock.example.com").await.unwrap();
     let renewed_spec = renewed.spec.unwrap();
     assert_ne!(renewed.metadata.resource_version, version);
-    assert_eq!(renewed_spec.acquire_time, spec.acquire_time, "the same leadership");
+    assert_eq!(renewed_spec.acquire_time, spec.acquire_time, "the term is the same");
     assert!(renewed_spec.renew_time.unwrap().0 > spec.renew_time.unwrap().0);
     assert!(first.is_leader());
 }
@@ -199,7 +199,7 @@ async fn a_clean_shutdown_hands_over_within_the_retry_period_after_the_work_has_
     first.stop.cancel();
     // Far longer than the lease duration: the lease is renewed while the work shuts down.
     while !second.is_leader() {
-        assert!(!(second.is_working() && first.is_working()), "both work");
+        assert!(!(second.is_working() && first.is_working()), "two replicas work at the same time");
         tokio::time::sleep(SECOND / 10).await;
     }
     let took = stop_requested.elapsed();
@@ -217,7 +217,11 @@ async fn every_replica_observes_the_holder_and_its_changes() {
     first.end().await.unwrap();
     assert_eq!(second.leadership.holder_other_than("first").await.as_deref(), Some("second"));
     second.end().await.unwrap();
-    assert_eq!(first.leadership.holder_other_than("").await, None, "who has ended sees nothing more");
+    assert_eq!(
+        first.leadership.holder_other_than("").await,
+        None,
+        "an elector that has ended observes no changes"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -288,7 +292,7 @@ async fn work_that_does_not_end_after_a_lost_lease_is_dropped_before_another_rep
     while !second.is_working() {
         tokio::time::sleep(SECOND / 10).await;
     }
-    assert!(!first.is_working(), "both work");
+    assert!(!first.is_working(), "two replicas work at the same time");
     assert!(first.ended().await.is_err());
 }
 
@@ -320,7 +324,7 @@ async fn a_deleted_lease_is_created_again_by_its_holder() {
         tokio::time::sleep(SECOND / 10).await;
         assert!(first.is_leader() && !second.is_leader());
     }
-    assert_eq!(first.leadership.term(), term, "the same leadership");
+    assert_eq!(first.leadership.term(), term, "the term is the same");
     let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
     assert_eq!(spec.holder_identity.as_deref(), Some("first"));
 }
@@ -375,7 +379,11 @@ async fn a_release_does_not_wait_for_a_request_that_hangs_and_reads_its_effect()
     assert_eq!(first.end().await, Ok(()));
     assert_eq!(stop_requested.elapsed(), Duration::ZERO);
     let spec = leases(&server).get("lock.example.com").await.unwrap().spec.unwrap();
-    assert_eq!(spec.holder_identity.as_deref(), Some(""), "the unanswered renewal was released");
+    assert_eq!(
+        spec.holder_identity.as_deref(),
+        Some(""),
+        "the lease is released although the renewal had no response"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,7 +110,7 @@ async fn a_finalizer_is_added_before_the_first_apply_and_removed_after_the_clean
     assert_eq!(
         reconciler.reconcile(&api, object, false).await.unwrap(),
         0,
-        "nothing to do is the default answer"
+        "without work the default value is returned"
     );
     assert_eq!(reconciler.calls().len(), calls);
 }
@@ -162,7 +162,7 @@ async fn the_server_decides_which_finalizer_names_are_valid_and_a_rejected_name_
     let server = ApiServer::in_process();
     let object = create(&server, json!({"metadata": {"name": "a"}})).await;
     let long = "a".repeat(64);
-    for name in ["cleanup", "", "/x", "x/", "no good", "a/b/c", &long] {
+    for name in ["cleanup", "", "/x", "x/", "not a valid name", "a/b/c", &long] {
         let result: Result<(), _> =
             finalize(&api(&server), name, Arc::clone(&object), |_| async { Ok::<_, Infallible>(()) }).await;
         let error = result.unwrap_err();
@@ -274,7 +274,11 @@ async fn an_apply_without_effect_is_not_sent() {
         panic!("mended")
     };
     let data = mended.data.clone().unwrap();
-    assert_eq!((data["x"].as_str(), data["z"].as_str()), ("1", "3"), "and left what is another's");
+    assert_eq!(
+        (data["x"].as_str(), data["z"].as_str()),
+        ("1", "3"),
+        "fields of other managers are unchanged"
+    );
 
     // A field that is no longer wanted must be removed, although all wanted fields are present.
     let fewer = wanted(&json!({"x": "1"}));

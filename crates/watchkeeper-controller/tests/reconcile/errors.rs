@@ -81,7 +81,7 @@ async fn a_key_is_abandoned_after_its_retries_and_reconciled_again_when_it_chang
 
     patch(&maps, "a", json!({"data": {"k": "v"}})).await;
     settle().await;
-    assert_eq!(log.take()[0].failures, 0, "its failures are forgotten");
+    assert_eq!(log.take()[0].failures, 0, "its failures are reset");
     running.stop().await;
 }
 
@@ -149,7 +149,7 @@ async fn a_panic_is_a_failure_of_its_key_and_the_worker_continues() {
     // First before the future exists, then within it, then with a payload that is not text.
     let reconcile = log.wrap(move |request: Request<ConfigMap>, _: Context| {
         let is_bad = request.name() == "bad";
-        assert!(!is_bad || request.failures != 0, "before there is a future");
+        assert!(!is_bad || request.failures != 0, "panics before the future exists");
         async move {
             match (is_bad, request.failures) {
                 (true, 1) => panic!("within {}", "it"),
@@ -235,9 +235,9 @@ async fn an_edit_of_the_desired_state_skips_the_backoff_and_a_status_update_does
     settle().await;
     let logged = log.take();
     assert_eq!(logged.len(), 1);
-    assert!(logged[0].failures > 10, "and its failures stay counted");
+    assert!(logged[0].failures > 10, "its failures are still counted");
     delete(&api, "web").await;
     settle().await;
-    assert_eq!(log.take().len(), 1, "neither does the end of the object");
+    assert_eq!(log.take().len(), 1, "a deletion skips the backoff too");
     running.stop().await;
 }

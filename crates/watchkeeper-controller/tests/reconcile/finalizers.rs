@@ -67,7 +67,7 @@ async fn a_finalizer_name_that_the_server_rejects_is_not_retried() {
     let client = server.client();
     install_foos(&client).await;
     create(&foos(&client), &foo("a")).await;
-    let (running, events) = start(&client, "no good", &log).await;
+    let (running, events) = start(&client, "not a valid name", &log).await;
     tokio::time::sleep(Duration::from_hours(1)).await;
     running.stop().await;
     assert_eq!(log.take_keys(), ["default/a"]);

@@ -143,7 +143,7 @@ impl Scene {
             self.log.take().into_iter().filter(|logged| logged.key == "default/other").collect();
         let start = *self.start.lock();
         let others: Vec<_> = others.into_iter().map(|logged| millis_between(start, logged.at)).collect();
-        assert_eq!(others, [100], "the worker goes on with other keys");
+        assert_eq!(others, [100], "the worker processes other keys");
         self.running.stop().await;
         drop(self.server);
         std::mem::take(&mut *self.reconciles.lock())

@@ -78,7 +78,7 @@ async fn a_key_that_its_own_writes_enqueue_is_reported_once_with_evidence() {
     *is_on.lock() = true;
     patch(&maps(&client), "hot", json!({"data": {"edited": "yes"}})).await;
     tokio::time::sleep(Duration::from_mins(2)).await;
-    assert_eq!(taken(&found).len(), 1, "after a quiet window it is news again");
+    assert_eq!(taken(&found).len(), 1, "reported again after a quiet window");
     running.stop().await;
 }
 

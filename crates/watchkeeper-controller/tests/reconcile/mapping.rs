@@ -147,7 +147,7 @@ async fn a_mapping_that_panics_loses_its_event_only() {
     let client = server.client();
     let log = Log::new();
     let map_all = |change: Change<'_, Deployment>| {
-        assert_ne!(change.object().metadata.name.as_deref(), Some("bad"), "as a user's code may");
+        assert_ne!(change.object().metadata.name.as_deref(), Some("bad"), "panics on purpose");
         vec![key("default/mapped")]
     };
     let controller = Controller::<ConfigMap>::new(client.clone()).watches::<Deployment, _>(map_all);

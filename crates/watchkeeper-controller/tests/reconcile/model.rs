@@ -207,7 +207,7 @@ fn check(world: &World, outside: &Outside, workers: usize) -> Result<(), TestCas
     }
     let mut last: BTreeMap<u8, &Ran> = BTreeMap::new();
     for (index, ran) in world.ran.iter().enumerate() {
-        prop_assert!(ran.ended.is_some(), "none is forgotten halfway");
+        prop_assert!(ran.ended.is_some(), "a reconcile did not end");
         // A key is processed by one worker at a time, and the states it observes never go back.
         if let Some(earlier) = last.insert(ran.key, ran) {
             prop_assert!(earlier.ended.is_some_and(|ended| ended <= ran.start), "{earlier:?} and {ran:?}");

@@ -339,7 +339,7 @@ async fn a_reconciler_that_never_waits_yields_to_other_tasks() {
     }
     assert!(done.load(Ordering::Relaxed) < 10_000, "the reconciler yields to other tasks before it ends");
     running.stop().await;
-    assert!(done.load(Ordering::Relaxed) < 10_000, "and a stop does not wait for the whole line");
+    assert!(done.load(Ordering::Relaxed) < 10_000, "a stop does not wait for all queued keys");
 }
 
 #[tokio::test(start_paused = true)]
@@ -432,7 +432,7 @@ async fn on_several_threads_every_key_is_reconciled_and_none_concurrently() {
         let (working, finished, finishes) =
             (Arc::clone(&working), Arc::clone(&finished), Arc::clone(&finishes));
         async move {
-            assert!(working.lock().insert(request.key.clone()), "in two places at once");
+            assert!(working.lock().insert(request.key.clone()), "the key is reconciled concurrently");
             tokio::task::yield_now().await;
             working.lock().remove(&request.key);
             let mut finished = finished.lock();

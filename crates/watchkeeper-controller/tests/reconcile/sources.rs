@@ -27,8 +27,8 @@ async fn the_initial_list_has_lower_priority_than_changes() {
     let log = Log::new();
     let reconcile_loop = Arc::new(Controller::<ConfigMap>::new(client.clone()).reconcile_with(log.noting()));
     reconcile_loop.prepare(CancellationToken::new()).await.unwrap();
-    assert_eq!(reconcile_loop.queued(), 20, "prepared means that all keys are queued");
-    assert_eq!(log.all().len(), 0, "and nothing is worked on");
+    assert_eq!(reconcile_loop.queued(), 20, "after prepare all keys are queued");
+    assert_eq!(log.all().len(), 0, "no reconcile before run");
     create(&maps(&client), &map("new")).await;
     patch(&maps(&client), "old-13", json!({"data": {"k": "v"}})).await;
     settle().await;
@@ -137,7 +137,7 @@ async fn an_optional_kind_joins_when_it_is_installed() {
     of_maps.take();
     create(&maps(&client), &map("a")).await;
     settle().await;
-    assert_eq!(of_maps.take_keys(), ["default/a"], "the others go on");
+    assert_eq!(of_maps.take_keys(), ["default/a"], "other sources are not affected");
 
     install_foos(&client).await;
     let foos = watchkeeper_client::Client::from(client).resource::<Foo>().namespace("default");
