@@ -48,7 +48,7 @@ impl Definitions {
     pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if object.object_ref.is_of(GROUP, KIND) => {
-                self.observe_definition(object)
+                self.observe_definition(object);
             }
             ServerEvent::Deleted(object) if object.object_ref.is_of(GROUP, KIND) => {
                 self.ending.remove(&object.object_ref.name);

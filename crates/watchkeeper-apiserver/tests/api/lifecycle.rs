@@ -95,7 +95,7 @@ async fn spec_and_status_are_written_separately() {
     both["status"] = json!({"replicas": 9});
     let through_main = cluster.ok("PUT", &path, both).await;
     assert_eq!(through_main["spec"]["replicas"], 5);
-    assert_eq!(through_main["status"]["replicas"], 5, "and the main path the status");
+    assert_eq!(through_main["status"]["replicas"], 5, "the main path leaves the status alone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,7 +256,7 @@ async fn a_service_account_gets_expiring_tokens() {
     let (code, status) = cluster.call("POST", &path, short).await;
     assert_eq!((code, &status["details"]["causes"][0]["field"]), (422, &json!("spec.expirationSeconds")));
     let after = cluster.get(&format!("{accounts}/robot")).await.1;
-    assert_eq!(version(&after), version(&account), "asking for one changes nothing");
+    assert_eq!(version(&after), version(&account), "requesting one event changes nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,7 +308,7 @@ async fn the_status_of_a_custom_object_is_applied_by_several_managers() {
     let (code, one) =
         apply("one", json!({"phase": "Up", "conditions": [{"type": "A", "status": "True"}]})).await;
     assert_eq!(code, 200, "{one}");
-    assert_eq!(one["spec"]["n"], 1, "only the status is taken");
+    assert_eq!(one["spec"]["n"], 1, "only the status is applied");
     let (_, two) = apply("two", json!({"conditions": [{"type": "B", "status": "False"}]})).await;
     assert_eq!(two["status"]["conditions"].as_array().unwrap().len(), 2);
     let managers: Vec<&Value> = two["metadata"]["managedFields"]
@@ -355,7 +355,7 @@ async fn objects_of_an_unserved_kind_are_deleted_with_their_definition() {
     let (code, hidden) = cluster.patch(&path, unserved).await;
     assert_eq!(code, 200, "{hidden}");
     assert_eq!(cluster.get(&format!("{foos}/a")).await.0, 404);
-    assert_eq!(cluster.get("/apis/example.com").await.0, 404, "nothing of the group is left to discover");
+    assert_eq!(cluster.get("/apis/example.com").await.0, 404, "the group is no longer discovered");
 
     cluster.ok("DELETE", &path, Value::Null).await;
     // The server finishes the deletion of a definition in the background, while the test yields.

@@ -185,7 +185,7 @@ async fn rbac_without_tokens_is_anonymous_on_sockets_and_the_administrator_in_pr
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{extra}\r\n").into_bytes()
     };
     assert_eq!(over_socket(&endpoint, &get(MAPS, "")).await, 403);
-    assert_eq!(over_socket(&endpoint, &get("/version", "")).await, 200, "public to everybody");
+    assert_eq!(over_socket(&endpoint, &get("/version", "")).await, 200, "anonymous users can read it");
     assert_eq!(over_socket(&endpoint, &get(MAPS, "Authorization: Bearer any\r\n")).await, 401);
     server.shutdown().await;
 }

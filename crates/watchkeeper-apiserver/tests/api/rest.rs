@@ -150,7 +150,7 @@ async fn a_second_delete_can_shorten_the_grace_period_of_a_pod() {
     let marked = cluster.ok("DELETE", &path, Value::Null).await;
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
     let longer = cluster.ok("DELETE", &path, json!({"gracePeriodSeconds": 60})).await;
-    assert_eq!(longer["metadata"], marked["metadata"], "not longer");
+    assert_eq!(longer["metadata"], marked["metadata"], "a later delete cannot extend the grace period");
     let shorter = cluster.ok("DELETE", &path, json!({"gracePeriodSeconds": 5})).await;
     assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 5);
     cluster.ok("DELETE", &path, json!({"gracePeriodSeconds": 0})).await;

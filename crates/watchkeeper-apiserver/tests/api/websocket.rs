@@ -272,7 +272,7 @@ async fn pings_of_a_websocket_client_are_answered_and_its_messages_ignored() {
     cluster.ok("POST", MAPS, json!({"metadata": {"name": "a"}})).await;
     assert_eq!(event(&mut socket).await.0, "ADDED");
     socket.close(None).await.unwrap();
-    assert!(matches!(socket.next().await, None | Some(Ok(Message::Close(_)))), "a close is answered");
+    assert!(matches!(socket.next().await, None | Some(Ok(Message::Close(_)))), "a close frame is answered");
     while socket.next().await.is_some() {}
     assert!(!open_watches(&cluster).await, "a client that closes frees its watch");
 }

@@ -103,7 +103,7 @@ async fn a_terminating_namespace_reports_remaining_finalizers() {
         "Some content in the namespace has finalizers remaining: example.com/keep in 1 resource instances"
     );
     let refused = session.request("POST", &maps, Some(&config_map("late", &[], &[]))).await;
-    assert_eq!(refused, Err(403), "nothing new is taken in");
+    assert_eq!(refused, Err(403), "new objects are rejected");
     session.rest().await;
     session.patch(&format!("{maps}/kept"), json!({"metadata": {"finalizers": null}})).await;
     session.until_gone(&format!("{NAMESPACES}/n")).await;
@@ -152,7 +152,7 @@ async fn a_tls_server_publishes_its_ca_in_every_namespace() {
     let map = format!("{NAMESPACES}/n/configmaps/kube-root-ca.crt");
     session.create(NAMESPACES, namespace("n")).await;
     session.rest().await;
-    assert!(session.get(&map).await.is_none(), "there is none yet");
+    assert!(session.get(&map).await.is_none(), "the config map does not exist yet");
     let endpoint = session.server.listen_tls(([127, 0, 0, 1], 0).into()).await.unwrap();
     let found = session.until(&map, |found| found.is_some()).await.unwrap();
     assert_eq!(found["data"]["ca.crt"].as_str(), endpoint.authority());

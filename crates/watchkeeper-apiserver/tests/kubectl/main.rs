@@ -80,7 +80,7 @@ async fn run_session(server: &ApiServer, text: String, session: fn(&Kubectl)) {
     std::fs::write(&kubeconfig, text).expect("the folder can be written");
     tokio::task::spawn_blocking(move || session(&Kubectl::new(&kubeconfig)))
         .await
-        .expect("the session holds");
+        .expect("the session passes");
     server.shutdown().await;
 }
 

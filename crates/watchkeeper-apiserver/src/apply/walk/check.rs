@@ -23,14 +23,14 @@ fn check_at(value: &Value, ty: &TypeRef, mismatches: &mut Vec<SchemaMismatch>) {
         (_, Value::Null) | (Shape::Any, _) => {}
         (Shape::Scalar(scalar), _) => mismatches.extend(check_scalar(value, *scalar)),
         (Shape::Struct(_) | Shape::Map { .. }, Value::Object(members)) => {
-            check_members(members, ty, mismatches)
+            check_members(members, ty, mismatches);
         }
         (Shape::List { topology, .. }, Value::Array(items)) => check_items(items, ty, topology, mismatches),
         (Shape::Struct(_) | Shape::Map { .. }, _) => {
             mismatches.push(SchemaMismatch::new(format!("expected map, got {}", kind_of(value))));
         }
         (Shape::List { .. }, _) => {
-            mismatches.push(SchemaMismatch::new(format!("expected list, got {}", kind_of(value))))
+            mismatches.push(SchemaMismatch::new(format!("expected list, got {}", kind_of(value))));
         }
     }
 }

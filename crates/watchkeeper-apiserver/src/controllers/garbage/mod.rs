@@ -28,11 +28,11 @@ impl Collector {
     pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if is_collected(&object.object_ref.kind) => {
-                self.graph.observe(object.clone())
+                self.graph.observe(object.clone());
             }
             ServerEvent::Deleted(object) => self.graph.forget(&object.uid),
             ServerEvent::Relisted(kind, objects) if is_collected(kind) => {
-                self.graph.relist(kind, objects.clone())
+                self.graph.relist(kind, objects.clone());
             }
             ServerEvent::Observed(_) | ServerEvent::Relisted(..) | ServerEvent::CertificateAuthority(_) => {}
             ServerEvent::Kinds => self.graph.kinds_changed(),

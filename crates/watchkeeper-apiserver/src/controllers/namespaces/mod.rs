@@ -52,7 +52,7 @@ impl Namespaces {
     pub(crate) fn handle(&mut self, change: &ServerEvent) {
         match change {
             ServerEvent::Observed(object) if is_namespace(&object.object_ref.kind) => {
-                self.observe_namespace(object)
+                self.observe_namespace(object);
             }
             ServerEvent::Deleted(object) if is_namespace(&object.object_ref.kind) => {
                 self.terminating.remove(&object.object_ref.name);
@@ -66,7 +66,7 @@ impl Namespaces {
                 self.queue.add(object.object_ref.namespace.clone());
             }
             ServerEvent::Observed(object) | ServerEvent::Deleted(object) => {
-                self.enqueue(&object.object_ref.namespace)
+                self.enqueue(&object.object_ref.namespace);
             }
             ServerEvent::Relisted(kind, objects) => {
                 if is_namespace(kind) {

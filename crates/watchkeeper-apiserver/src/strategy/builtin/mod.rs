@@ -147,7 +147,7 @@ impl Strategy for Builtin {
                 let labels = old.pointer("/metadata/labels");
                 match self.row.status_meta {
                     StatusMetadata::Mutable => {
-                        all_but(object, old, &["metadata", "status", "apiVersion", "kind"])
+                        all_but(object, old, &["metadata", "status", "apiVersion", "kind"]);
                     }
                     StatusMetadata::ExceptLabels => {
                         all_but(object, old, &["metadata", "status", "apiVersion", "kind"]);

@@ -51,7 +51,7 @@ pub(super) const INGRESS: StrategyRow = StrategyRow {
 pub(super) const INGRESS_CLASS: StrategyRow = StrategyRow {
     generation: &["spec"],
     defaults: |object| {
-        edit::fill_all(object, &[("", "spec", EmptyObject), ("spec.parameters", "scope", Str("Cluster"))])
+        edit::fill_all(object, &[("", "spec", EmptyObject), ("spec.parameters", "scope", Str("Cluster"))]);
     },
     table: &[
         ("spec.controller", &[MaxLength(250)]),
