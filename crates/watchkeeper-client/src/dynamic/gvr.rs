@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_without_exactly_two_or_three_parts_is_refused() {
+    fn text_without_exactly_two_or_three_parts_is_rejected() {
         for text in ["", "pods", "/v1/pods", "v1/", "apps//deployments", "apps/v1/deployments/scale", "//"] {
             let error = text.parse::<GroupVersionResource>().unwrap_err();
             assert!(error.to_string().contains("group/version/resource"), "{error}");

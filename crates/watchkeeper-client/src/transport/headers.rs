@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_a_user_are_refused() {
+    fn groups_without_a_user_are_rejected() {
         let mut anonymous = Impersonation::default();
         assert!(anonymous.headers().unwrap().is_empty());
         anonymous.groups = vec!["admin".to_owned()];

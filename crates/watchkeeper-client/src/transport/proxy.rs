@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn other_proxy_protocols_are_refused_by_name() {
+    fn other_proxy_protocols_are_rejected_by_name() {
         let error = Proxy::parse("https://proxy.example").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -157,7 +157,7 @@ async fn an_object_without_types_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_path_segment_is_refused_and_not_sent() {
+async fn a_name_that_is_no_path_segment_is_rejected_and_not_sent() {
     let server = ScriptedServer::handler(respond).await;
     let client = Client::from(server.client());
     for resource in [

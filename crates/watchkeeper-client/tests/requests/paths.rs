@@ -55,7 +55,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 #[test]
-fn names_that_would_leave_their_segment_are_refused_in_every_position() {
+fn names_that_would_leave_their_segment_are_rejected_in_every_position() {
     for hostile in HOSTILE {
         let sub = |s: &str| [s.to_owned()];
         let positions = [
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ordinary_name_is_never_refused(name in "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?") {
+    fn an_ordinary_name_is_never_rejected(name in "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?") {
         let path = ResourcePath::new("", "v1", "pods").unwrap().in_namespace("default").unwrap().named(&name).unwrap();
         prop_assert_eq!(path.to_string(), format!("/api/v1/namespaces/default/pods/{name}"));
     }

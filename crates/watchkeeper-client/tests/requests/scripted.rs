@@ -94,7 +94,7 @@ async fn failures_come_where_they_were_scripted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_waits_for_its_script_and_a_stall_waits_for_ever() {
+async fn a_request_waits_for_its_script_and_a_stall_never_ends() {
     let source = ScriptedSource::<ConfigMap>::new();
     let mut opening = source.watch(WatchRequest::new());
     assert!((&mut opening).now_or_never().is_none());

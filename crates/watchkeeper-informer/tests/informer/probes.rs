@@ -32,7 +32,7 @@ fn status(code: u16, reason: &str, message: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn p1_a_watch_refused_with_http_410_is_listed_again() {
+async fn p1_a_watch_rejected_with_http_410_is_listed_again() {
     let server = server(|request| match request {
         TestRequest::List { number: 1, .. } => list(10, &[object("a", 5)]),
         TestRequest::List { .. } => list(20, &[object("a", 15), object("b", 16)]),
@@ -63,7 +63,7 @@ async fn p2_a_version_too_large_is_listed_from_scratch() {
 }
 
 #[tokio::test]
-async fn p3_an_undecodable_event_is_not_skipped_in_silence_and_its_object_comes_right() {
+async fn p3_an_undecodable_event_is_not_skipped_silently_and_its_object_is_corrected() {
     let mended = Gate::new();
     let gate = mended.clone();
     let event = |kind: &str, object: &str| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
@@ -120,7 +120,7 @@ async fn p3_in_strict_mode_an_undecodable_event_fails_the_watch_until_it_can_be_
 }
 
 #[tokio::test]
-async fn p4_an_older_version_after_a_newer_one_is_refused_and_listed_again() {
+async fn p4_an_older_version_after_a_newer_one_is_rejected_and_listed_again() {
     let server = server(|request| match request {
         TestRequest::List { number: 1, .. } => list(10, &[object("a", 5)]),
         TestRequest::List { .. } => list(21, &[object("a", 20)]),

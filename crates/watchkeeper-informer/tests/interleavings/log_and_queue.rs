@@ -220,7 +220,7 @@ fn a_removed_handler_is_not_called_again_and_the_others_miss_nothing() {
 }
 
 #[test]
-fn a_shutdown_ends_everything_whatever_else_goes_on() {
+fn a_shutdown_ends_every_task_during_other_operations() {
     crate::explore(SCHEDULES, || {
         let informer = Informer::new();
         let runner = informer.run();

@@ -85,7 +85,7 @@ fn an_event_that_is_too_long_is_located_where_it_exceeds_the_limit() {
 }
 
 #[test]
-fn a_line_that_never_ends_is_refused_before_it_is_held() {
+fn a_line_that_never_ends_is_rejected_before_it_is_buffered() {
     let limits = limits(|limits| limits.event_bytes = 1 << 20);
     let mut frames = FrameSplitter::new(&limits);
     let chunk = Bytes::from(vec![b'x'; 64 << 10]);
@@ -94,7 +94,7 @@ fn a_line_that_never_ends_is_refused_before_it_is_held() {
 }
 
 #[test]
-fn events_are_typed_or_refused() {
+fn events_are_typed_or_rejected() {
     let event = |frame: &str| split_event(&Bytes::from(frame.to_owned()), 128);
     let sound = event(r#" {"object":{"a":[1]},"type":"MODIFI\u0045D","x":0} "#).unwrap();
     assert_eq!((sound.event_type, &sound.object[..]), (WatchEventType::Modified, &br#"{"a":[1]}"#[..]));

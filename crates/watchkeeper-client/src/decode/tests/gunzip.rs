@@ -51,7 +51,7 @@ fn gzip_is_undone_in_any_chunks_and_over_several_members() {
 }
 
 #[test]
-fn damaged_gzip_is_refused() {
+fn damaged_gzip_is_rejected() {
     let compressed = gzip(&[b'x'; 1000]);
     for len in 0..compressed.len() {
         let error = gunzip(&compressed[..len], 5, &Limits::default()).expect_err("truncated");

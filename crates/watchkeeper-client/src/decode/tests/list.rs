@@ -136,7 +136,7 @@ fn a_document_that_is_no_list_is_never_an_empty_one() {
 }
 
 #[test]
-fn broken_lists_are_refused_where_they_break() {
+fn broken_lists_are_rejected_where_they_break() {
     for (body, expected) in [
         ("", "ends at byte 0"),
         ("[]", "at byte 0: expected `{`"),

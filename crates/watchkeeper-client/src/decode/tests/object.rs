@@ -187,7 +187,7 @@ fn object_metadata_has_the_resource_of_its_dynamic_type() {
 }
 
 #[test]
-fn a_refused_object_is_located_in_the_bytes_that_came() {
+fn a_rejected_object_is_located_in_the_bytes_that_came() {
     let bytes = r#"{"metadata":{"managedFields":[1,2,3],"name":"a"},"data":{"k":7}}"#;
     match Decode::<ConfigMap>::decode(&Json::new(), bytes.as_bytes()) {
         Err(DecodeError::Mismatch { reason, offset }) => {

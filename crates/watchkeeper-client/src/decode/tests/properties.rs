@@ -324,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_and_damaged_documents_are_refused_without_a_panic(
+    fn garbage_and_damaged_documents_are_rejected_without_a_panic(
         object in object(), style in style(), damage in prop::collection::vec((any::<Index>(), any::<u8>()), 0..4),
         truncate in prop::option::of(any::<Index>()), noise in prop::collection::vec(any::<u8>(), 0..200),
         cuts in prop::collection::vec(any::<Index>(), 0..6),

@@ -98,7 +98,7 @@ async fn events_come_in_order_however_they_are_cut() {
 }
 
 #[tokio::test]
-async fn an_event_is_handed_out_before_the_next_one_comes() {
+async fn an_event_is_delivered_before_the_next_one_arrives() {
     let gate = Gate::new();
     let reply = Reply::chunked(200, &[])
         .chunk(frame("ADDED", "a", "11"))
@@ -199,7 +199,7 @@ async fn a_connection_cut_in_a_frame_gives_neither_half_an_event_nor_a_clean_end
 }
 
 #[tokio::test]
-async fn a_watch_that_comes_compressed_is_refused() {
+async fn a_compressed_watch_is_rejected() {
     let (_, error) = watched(Reply::gzip_json(200, b"{}")).await;
     assert!(matches!(error, Some(Error::Decode { reason: Unreadable::Encoding, .. })), "{error:?}");
 }
@@ -291,7 +291,7 @@ async fn a_limit_is_named_with_its_value() {
 }
 
 #[tokio::test]
-async fn a_typed_watch_reports_an_object_that_cannot_be_decoded_and_goes_on() {
+async fn a_typed_watch_reports_an_object_that_cannot_be_decoded_and_continues() {
     let odd = frame("ADDED", "odd", "11").replace(r#"{"k":"v"}"#, "7");
     let end = json!({ "type": "BOOKMARK", "object": { "kind": "ConfigMap", "metadata": {
         "resourceVersion": "13", "annotations": { "k8s.io/initial-events-end": "true" } } } });

@@ -395,7 +395,7 @@ async fn a_plugin_that_hangs_is_killed() {
 }
 
 #[tokio::test]
-async fn a_failing_plugin_is_not_run_for_every_request() {
+async fn a_failing_plugin_is_not_run_forevery_request() {
     let server = Server::plain().await;
     let plugin = Plugin::new(r#"echo >> "$DIR/runs"; exit 1"#);
     let client = plugin.client(&server.url());
@@ -427,7 +427,7 @@ async fn a_token_is_replaced_before_it_expires() {
 }
 
 #[tokio::test]
-async fn a_token_past_its_date_is_tried_and_the_plugin_not_run_for_every_request() {
+async fn a_token_past_its_date_is_tried_and_the_plugin_not_run_forevery_request() {
     let server = Server::plain().await;
     let plugin = Plugin::printing(&json!({ "token": "t", "expirationTimestamp": "2001-01-01T00:00:00Z" }));
     let client = plugin.client(&server.url());

@@ -202,7 +202,7 @@ fn a_directory_is_not_a_kubeconfig() {
 }
 
 #[test]
-fn yaml_that_explodes_is_refused() {
+fn yaml_that_explodes_is_rejected() {
     let deep = format!("other: {}{}", "[".repeat(5_000), "]".repeat(5_000));
     let deep_blocks: Vec<_> = (0..500).map(|depth| " ".repeat(depth) + "a:\n").collect();
     let deep_blocks = deep_blocks.concat();

@@ -207,7 +207,7 @@ async fn a_socks_proxy_connects_to_the_server() {
 }
 
 #[tokio::test]
-async fn a_proxy_of_an_unknown_kind_is_refused_and_never_passed_by() {
+async fn a_proxy_of_an_unknown_kind_is_rejected_and_not_bypassed() {
     let config = ClientConfig::new("https://127.0.0.1").unwrap();
     let error = config.proxy(Some("ftp://proxy.example")).unwrap_err();
     assert_eq!(

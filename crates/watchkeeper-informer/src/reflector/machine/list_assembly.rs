@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_deleted_on_the_way_is_gone_until_it_comes_again() {
+    fn an_object_deleted_during_the_list_is_absent_until_it_is_received_again() {
         let mut assembly = ListAssembly::default();
         assembly.begin();
         assembly.put(incoming("a", "1"), Ordered);

@@ -42,7 +42,7 @@ fn list_causes(output: &StepOutput<()>) -> Vec<(bool, Option<&'static str>)> {
 }
 
 #[test]
-fn a_streaming_list_is_given_up_however_late_its_timer_fires() {
+fn an_overdue_streaming_list_ends_however_late_its_timer_fires() {
     for late in [Duration::ZERO, Duration::from_millis(1), SECOND * 100] {
         let output = streaming().step(SECOND * 10 + late, Input::Timer);
         assert!(matches!(output.action, DriverAction::List(_)), "{late:?}: {:?}", output.action);

@@ -280,7 +280,7 @@ fn a_function_that_changes_its_mind_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_index_with_one_value_for_everything_stays_exact_when_it_is_large() {
+fn an_index_with_one_value_foreverything_stays_exact_when_it_is_large() {
     let store = Store::new();
     let index = store.add_index("all", |_: &ConfigMap| "x").unwrap();
     store.replace((0..3000).map(|number| at(&format!("a/{number}"), "1")), Some(&version("1"))).unwrap();

@@ -295,7 +295,7 @@ fn expired_objects_are_freed() {
 }
 
 #[test]
-fn a_life_of_zero_is_for_ever() {
+fn a_lifetime_of_zero_never_expires() {
     let (cache, clock) = expiring(0);
     cache.add(at("a", "1")).unwrap();
     clock.store(u64::MAX, Ordering::Relaxed);

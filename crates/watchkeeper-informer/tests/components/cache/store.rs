@@ -49,7 +49,7 @@ fn a_text_that_is_no_key_finds_nothing() {
 }
 
 #[test]
-fn an_object_without_a_key_is_refused_and_with_it_the_whole_replacement() {
+fn a_replacement_with_an_object_without_a_key_is_rejected_as_a_whole() {
     let store = Store::new();
     store.add(at("shop/web", "1")).unwrap();
     let unnamed = Arc::new(ConfigMap::default());

@@ -19,7 +19,7 @@ fn have_each_key_once_and_at_most_the_requested_number() {
 }
 
 #[test]
-fn are_handed_out_one_at_a_time() {
+fn are_popped_one_at_a_time() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     fifo.add(object("b", 2)).unwrap();

@@ -36,7 +36,7 @@ async fn ends_ten_pops_that_wait() {
 }
 
 #[tokio::test]
-async fn waits_for_the_batch_in_hand_since_it_may_come_back() {
+async fn waits_for_the_batch_in_flight_since_it_may_come_back() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     let popped = fifo.pop().await.unwrap();

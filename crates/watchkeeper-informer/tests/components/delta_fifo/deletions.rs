@@ -13,14 +13,14 @@ fn of_objects_neither_queued_nor_known_are_ignored() {
 }
 
 #[test]
-fn of_a_known_object_are_put_in_line() {
+fn of_a_known_object_are_queued() {
     let fifo = fifo_before(&Cache::with(&[object("a", 1)]));
     fifo.delete(object("a", 2)).unwrap();
     assert_eq!(drain(&fifo), ["deleted a@2"]);
 }
 
 #[test]
-fn of_an_object_that_is_being_added_are_put_in_line() {
+fn of_an_object_that_is_being_added_are_queued() {
     let cache = Cache::default();
     let fifo = fifo_before(&cache);
     fifo.add(object("a", 1)).unwrap();
@@ -64,7 +64,7 @@ fn in_a_row_are_one_and_the_final_state_wins() {
 }
 
 #[test]
-fn that_cannot_be_read_carry_the_newest_state_in_line_or_in_hand_or_known() {
+fn that_cannot_be_decoded_carry_the_newest_state_queued_in_flight_or_known() {
     let cache = Cache::with(&[object("known", 1), object("queued", 1), object("popped", 1)]);
     let fifo = fifo_before(&cache);
     fifo.update(object("popped", 2)).unwrap();

@@ -24,7 +24,7 @@ fn case_02_an_object_behind_its_own_deletion_is_not_lost() {
 
 /// An object that is only queued must not outlive a list without it (kubernetes#115658).
 #[test]
-fn case_01_an_object_only_in_line_and_not_in_the_list_is_deleted_once() {
+fn case_01_an_object_only_queued_and_not_in_the_list_is_deleted_once() {
     type Row = (&'static str, &'static [(&'static str, u64)], &'static str);
     let table: [Row; 4] = [
         ("added", &[("add", 1)], "added a@1, deleted? a@1"),
@@ -56,7 +56,7 @@ fn case_01_an_object_only_in_line_and_not_in_the_list_is_deleted_once() {
 
 /// A change in flight is neither queued nor in the cache, and must not be missed.
 #[test]
-fn case_01_an_object_in_hand_and_not_in_the_list_is_deleted() {
+fn case_01_an_object_in_flight_and_not_in_the_list_is_deleted() {
     let cache = Cache::default();
     let fifo = fifo_before(&cache);
     fifo.add(object("a", 1)).unwrap();
@@ -68,7 +68,7 @@ fn case_01_an_object_in_hand_and_not_in_the_list_is_deleted() {
 }
 
 #[test]
-fn an_object_whose_deletion_is_in_hand_is_not_deleted_again() {
+fn an_object_whose_deletion_is_in_flight_is_not_deleted_again() {
     let cache = Cache::with(&[object("a", 1)]);
     let fifo = fifo_before(&cache);
     fifo.delete(object("a", 2)).unwrap();

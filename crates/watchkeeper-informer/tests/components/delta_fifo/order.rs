@@ -52,7 +52,7 @@ fn the_changes_of_a_key_are_popped_together_oldest_first() {
 /// client-go's `RealFIFO` returns every change separately, in the order of arrival. Here a key keeps its
 /// position, which bounds the queue by the number of objects.
 #[test]
-fn a_key_in_line_keeps_its_place_and_a_popped_one_goes_to_the_end() {
+fn a_queued_key_keeps_its_position_and_a_popped_one_goes_to_the_end() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     fifo.add(object("b", 2)).unwrap();

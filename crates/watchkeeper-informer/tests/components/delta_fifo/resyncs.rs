@@ -10,7 +10,7 @@ fn put_known_objects_in_line() {
 }
 
 #[test]
-fn pass_over_keys_in_line_whatever_is_to_happen_to_them() {
+fn skip_queued_keys_whatever_their_changes_are() {
     let fifo = fifo_before(&Cache::with(&[object("deleted", 1), object("updated", 1), object("quiet", 1)]));
     fifo.delete(object("deleted", 2)).unwrap();
     fifo.update(object("updated", 2)).unwrap();

@@ -30,7 +30,7 @@ fn of_a_list_counts_when_all_of_it_is_popped() {
 }
 
 #[test]
-fn never_passes_a_change_in_line() {
+fn never_passes_a_queued_change() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     fifo.add(object("b", 2)).unwrap();
@@ -45,7 +45,7 @@ fn never_passes_a_change_in_line() {
 }
 
 #[test]
-fn is_popped_alone_when_nothing_else_is_in_line() {
+fn is_popped_alone_when_nothing_else_is_queued() {
     let fifo = fifo();
     fifo.replace(vec![], Some("5")).unwrap();
     assert_eq!(pop_marks(&fifo), expected(&[("", Some("5"))]));
@@ -65,7 +65,7 @@ fn moves_past_deletions_that_are_ignored_and_unread_ones() {
 }
 
 #[test]
-fn that_moved_while_a_batch_was_in_hand_is_popped_after_it() {
+fn that_advanced_while_a_batch_was_in_flight_is_popped_after_it() {
     let fifo = fifo();
     fifo.add(object("a", 1)).unwrap();
     let popped = try_pop(&fifo, 1).unwrap();

@@ -95,7 +95,7 @@ async fn a_plain_function_is_a_handler_and_sees_the_cached_objects_themselves() 
 
 /// Events without a recipient are not kept.
 #[tokio::test(start_paused = true)]
-async fn events_are_let_go_of_when_the_last_handler_has_taken_them() {
+async fn events_are_freed_when_the_last_handler_has_received_them() {
     let mut informer = Informer::running();
     let fast = informer.add(HandlerOptions::new("fast"));
     let slow = informer.add(HandlerOptions::new("slow"));

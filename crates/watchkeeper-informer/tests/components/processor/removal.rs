@@ -218,7 +218,7 @@ async fn a_shutdown_waits_for_running_calls_and_no_handler_is_called_afterwards(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_is_added_after_the_end_is_refused_with_a_reason() {
+async fn a_handler_added_after_the_end_is_rejected_with_a_reason() {
     let informer = Informer::running();
     let processor = informer.processor.clone();
     informer.stop().await;

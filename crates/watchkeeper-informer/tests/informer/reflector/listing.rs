@@ -143,7 +143,7 @@ async fn when_the_whole_list_expires_too_it_is_requested_from_scratch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continue_token_that_comes_twice_is_not_followed_for_ever() {
+async fn a_repeated_continue_token_is_not_followed_forever() {
     let rig = Rig::start(plain());
     let page = |n: u32| List::at("10").item(map(&format!("object {n}"), "1"));
     rig.source.on_list(page(1).continued("one", None));
@@ -159,7 +159,7 @@ async fn a_continue_token_that_comes_twice_is_not_followed_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ever_new_tokens_with_nothing_new_behind_them_are_not_followed_for_ever() {
+async fn new_tokens_without_new_objects_are_not_followed_forever() {
     let rig = Rig::start(plain());
     for n in 0..18 {
         rig.source.on_list(List::at("10").item(map("a", "1")).continued(format!("token {n}"), None));

@@ -28,7 +28,7 @@ fn quarantined(rig: &Rig) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_undecodable_event_is_reported_and_its_siblings_and_the_watch_go_on() {
+async fn an_undecodable_event_is_reported_and_the_watch_continues() {
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10").item(map("a", "5")));
     let _server = rig.source.open_watch(Watch::new().undecodable(identity("a", "11")).added(map("b", "12")));

@@ -17,7 +17,7 @@ use watchkeeper_informer::{
 use super::support::{List, Rig, Watch, expired, identity, map, now, plain, seconds, status, streaming};
 
 #[tokio::test(start_paused = true)]
-async fn it_goes_from_connecting_over_listing_to_synced() {
+async fn the_status_goes_from_connecting_over_listing_to_synced() {
     let mut options = plain();
     options.page_size = Some(2);
     let rig = Rig::start(options);
@@ -34,7 +34,7 @@ async fn it_goes_from_connecting_over_listing_to_synced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_list_tells_how_far_it_has_come_also_as_a_stream() {
+async fn a_long_list_reports_its_progress_also_as_a_stream() {
     for options in [plain(), streaming()] {
         let rig = Rig::start(options);
         let many = 0..2500;
@@ -49,7 +49,7 @@ async fn a_long_list_tells_how_far_it_has_come_also_as_a_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_not_synced_before_the_sink_has_taken_the_list() {
+async fn the_status_is_not_synced_before_the_sink_has_accepted_the_list() {
     let source = ScriptedSource::<ConfigMap>::new();
     source.on_list(List::at("10"));
     let reflector = Reflector::new("test", Arc::new(source)).options(plain());
@@ -194,7 +194,7 @@ async fn waiting_ends_when_it_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_goes_away_parks_it_and_one_that_comes_back_wakes_it() {
+async fn a_removed_resource_parks_the_reflector_and_an_installed_one_resumes_it() {
     let rig = Rig::start(plain());
     rig.source.on_list(List::at("10"));
     rig.source.on_watch(Watch::new().bookmark("11").wait(seconds(5)).error(status(404, "NotFound")));

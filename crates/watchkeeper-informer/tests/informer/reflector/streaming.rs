@@ -188,7 +188,7 @@ async fn a_stream_that_goes_back_to_an_older_version_is_not_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_from_a_server_that_went_back_in_time_is_refused_once_and_then_a_new_epoch() {
+async fn a_stream_from_a_server_that_went_back_in_time_is_rejected_once_and_then_a_new_epoch() {
     let rig = Rig::start(streaming());
     rig.source.on_watch(Watch::new().initial_events_end("1200").wait(seconds(2)).error(expired()));
     rig.source.on_watch(Watch::new().added(map("a", "900")).initial_events_end("1001"));

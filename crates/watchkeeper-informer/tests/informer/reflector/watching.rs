@@ -379,7 +379,7 @@ async fn without_evidence_the_collection_is_listed_and_nothing_held_is_reused() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_break_a_watch_replays_from_the_last_change_and_a_renewal_goes_on_from_the_bookmark() {
+async fn after_a_break_a_watch_replays_from_the_last_change_and_a_renewal_resumes_at_the_bookmark() {
     let rig = Rig::start(verifying());
     rig.source.on_list(List::at("10").item(map("a", "7")));
     rig.source.on_watch(Watch::new().bookmark("20").broken(TransportKind::Reset));
@@ -427,7 +427,7 @@ async fn a_server_that_cannot_replay_from_the_last_change_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_watch_is_verified_now_and_then_and_goes_on_meanwhile() {
+async fn an_open_watch_is_verified_periodically_without_an_interruption() {
     let mut options = plain();
     options.history_check.every = Some(seconds(120));
     let rig = Rig::start(options);

@@ -36,7 +36,7 @@ async fn dropping_the_last_handle_stops_the_watch_and_the_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_waits_for_the_running_call_and_for_every_task() {
+async fn a_shutdown_waits_for_the_running_call_and_forevery_task() {
     let running = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&running);
     let spawn = move |task: Task| {

@@ -153,7 +153,7 @@ async fn the_version_of_the_cache_follows_the_server_whatever_a_transform_takes_
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_20_a_server_that_went_back_in_time_is_a_new_epoch_in_which_the_same_version_is_news() {
+async fn case_20_a_server_that_went_back_in_time_starts_a_new_epoch_in_which_the_same_version_is_an_update() {
     let source = Source::new();
     source.on_list(List::at("1200").item(map("a", 900)).item(map("b", 1100)));
     let server = source.open_watch(Watch::new());

@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_pod_is_refused_with_the_same_words(count in 0..3_usize, at: Index, with in damage()) {
+    fn a_damaged_pod_is_rejected_with_the_same_message(count in 0..3_usize, at: Index, with in damage()) {
         assert_same::<Pod>(&damaged(&pod(count), at, with))?;
     }
 }
