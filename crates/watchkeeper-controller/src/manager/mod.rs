@@ -14,7 +14,7 @@
 //!
 //! async fn reconcile(request: Request<ConfigMap>, context: Context) -> Result<Action, ReconcileError> {
 //!     if let (Some(config), Some(recorder)) = (request.object, context.get::<Recorder>()) {
-//!         recorder.event(&*config, EventType::Normal, "Seen", "Reconcile", "reconciled");
+//!         recorder.event(&*config, EventType::Normal, "Reconciled", "Reconcile", "the till is up to date");
 //!     }
 //! #   context.get::<tokio_util::sync::CancellationToken>().expect("given").cancel();
 //!     Ok(Action::done())

@@ -58,9 +58,9 @@ mod tests {
 
     /// Collects the targets and levels of all events that pass the filter.
     #[derive(Clone, Default)]
-    struct Seen(Arc<Mutex<Vec<String>>>);
+    struct Passed(Arc<Mutex<Vec<String>>>);
 
-    impl<S: Subscriber> Layer<S> for Seen {
+    impl<S: Subscriber> Layer<S> for Passed {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             let metadata: &Metadata<'_> = event.metadata();
             self.0.lock().unwrap().push(format!("{} {}", metadata.level(), metadata.target()));
@@ -68,9 +68,9 @@ mod tests {
     }
 
     fn logged(level: LevelFilter, filter: &str) -> Vec<String> {
-        let seen = Seen::default();
+        let passed = Passed::default();
         let directives = EnvFilter::new(log_directives(level, filter));
-        with_default(registry().with(seen.clone()).with(directives), || {
+        with_default(registry().with(passed.clone()).with(directives), || {
             tracing::trace!(target: "operator", "");
             tracing::debug!(target: "operator", "");
             tracing::info!(target: "operator", "");
@@ -81,8 +81,8 @@ mod tests {
             tracing::debug!(target: "tower::buffer::worker", "");
             tracing::warn!(target: "h2::proto", "");
         });
-        let seen = seen.0.lock().unwrap();
-        seen.clone()
+        let passed = passed.0.lock().unwrap();
+        passed.clone()
     }
 
     #[test]
