@@ -132,8 +132,8 @@
 //! ```
 
 pub use k8s_openapi;
-pub use kube_client;
 pub use kube_core;
+pub use watchkeeper_client::kube_client;
 
 #[cfg(feature = "derive")]
 pub use kube_derive::{CustomResource, KubeSchema};

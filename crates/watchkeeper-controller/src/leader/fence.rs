@@ -1,9 +1,9 @@
 //! A client layer that rejects the writes of a replica that does not lead.
 
 use http::{Method, Request, Response};
-use kube_client::client::Body;
 use tower::BoxError;
 use watchkeeper_client::Client;
+use watchkeeper_client::kube_client::client::Body;
 
 use super::Leadership;
 
@@ -27,11 +27,11 @@ pub(super) fn fence(client: &Client, leadership: Leadership) -> Client {
         let (kube, leadership) = (kube.clone(), leadership.clone());
         async move { send(&kube, &leadership, request).await }
     });
-    client.clone().with_transport(kube_client::Client::new(service, namespace))
+    client.clone().with_transport(watchkeeper_client::kube_client::Client::new(service, namespace))
 }
 
 async fn send(
-    kube: &kube_client::Client,
+    kube: &watchkeeper_client::kube_client::Client,
     leadership: &Leadership,
     request: Request<Body>,
 ) -> Result<Response<Body>, BoxError> {

@@ -114,7 +114,7 @@ impl Leadership {
     /// write fails with [`NotLeading`](super::NotLeading). Reads are not affected.
     ///
     /// # Panics
-    /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside a tokio runtime, as [`watchkeeper_client::kube_client::Client::new`] does.
     pub fn fence(&self, client: &Client) -> Client {
         fence::fence(client, self.clone())
     }

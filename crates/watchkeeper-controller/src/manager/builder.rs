@@ -75,7 +75,7 @@ impl ManagerBuilder {
     /// Builds the manager without starting anything.
     ///
     /// # Panics
-    /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside a tokio runtime, as [`watchkeeper_client::kube_client::Client::new`] does.
     pub fn build(self) -> Manager {
         let Self { client, options, election, events, time, mut registry } = self;
         register_process_metrics(&mut registry);

@@ -1,7 +1,6 @@
 //! Metrics of requests to the API server.
 
 use http::{Request, Response};
-use kube_client::client::Body;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -9,6 +8,7 @@ use prometheus_client::{
 };
 use tower::BoxError;
 use watchkeeper_client::Client;
+use watchkeeper_client::kube_client::client::Body;
 
 use super::register;
 use crate::time::Time;
@@ -64,7 +64,7 @@ impl RestMetrics {
     /// `in-process`.
     ///
     /// # Panics
-    /// Panics outside a tokio runtime, as [`kube_client::Client::new`] does.
+    /// Panics outside a tokio runtime, as [`watchkeeper_client::kube_client::Client::new`] does.
     pub fn count(&self, client: &Client, time: &Time) -> Client {
         let kube = client.transport().clone();
         let namespace = kube.default_namespace().to_owned();
@@ -74,12 +74,12 @@ impl RestMetrics {
             let (kube, metrics, time, host) = (kube.clone(), metrics.clone(), time.clone(), host.clone());
             async move { metrics.send(&kube, &time, host, request).await }
         });
-        client.clone().with_transport(kube_client::Client::new(service, namespace))
+        client.clone().with_transport(watchkeeper_client::kube_client::Client::new(service, namespace))
     }
 
     async fn send(
         &self,
-        kube: &kube_client::Client,
+        kube: &watchkeeper_client::kube_client::Client,
         time: &Time,
         host: String,
         request: Request<Body>,

@@ -137,7 +137,7 @@ impl Applier {
     /// the current object from a cache; without it, the request is always sent.
     ///
     /// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
-    /// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api). The first two apply in the
+    /// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](watchkeeper_client::kube_client::Api). The first two apply in the
     /// namespace that `object` carries.
     ///
     /// # Errors

@@ -167,7 +167,7 @@ struct Identity {
 /// The `object` can come from a cache: writes name its resourceVersion, so that an outdated object is a conflict.
 ///
 /// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a [`ResourceClient`] or kube's
-/// [`Api`](kube_client::Api).
+/// [`Api`](watchkeeper_client::kube_client::Api).
 ///
 /// # Errors
 /// Returns a [`FinalizeError`] if the finalizer cannot be added or removed, or if `reconcile` fails.

@@ -9,7 +9,7 @@
 //! | [`write`](mod@write) | create or update, and retry after a conflict |
 //!
 //! Functions that send requests take a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
-//! [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api).
+//! [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](watchkeeper_client::kube_client::Api).
 
 pub mod apply;
 pub mod conditions;

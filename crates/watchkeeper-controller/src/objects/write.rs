@@ -63,7 +63,7 @@ pub enum CreateOrUpdateError {
 /// converts into `Box<dyn Error + Send + Sync>`.
 ///
 /// `resource` is a [`Context`](crate::Context), a [`Client`](watchkeeper_client::Client), a
-/// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](kube_client::Api). The first two find the object in
+/// [`ResourceClient`](watchkeeper_client::rest::ResourceClient) or kube's [`Api`](watchkeeper_client::kube_client::Api). The first two find the object in
 /// the namespace that `initial` carries.
 ///
 /// # Errors

@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use kube_client::client::Body;
 use kube_core::Resource;
 use tokio_util::sync::CancellationToken;
+use watchkeeper_client::kube_client::client::Body;
 use watchkeeper_client::{
     Client,
     rest::{KnownScope, ResourceClient, ToResourceClient},

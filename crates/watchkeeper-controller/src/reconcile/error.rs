@@ -173,7 +173,7 @@ fn summarized(error: &(dyn Error + 'static), status: Option<&Status>) -> String 
     if as_status(error).is_some() {
         return summary;
     }
-    text.replace(&kube_client::Error::Api(Box::new(status.clone())).to_string(), &summary)
+    text.replace(&watchkeeper_client::kube_client::Error::Api(Box::new(status.clone())).to_string(), &summary)
 }
 
 /// Returns the error and its sources, outermost first.
@@ -195,7 +195,7 @@ fn class_of(error: &(dyn Error + 'static)) -> Option<ErrorClass> {
 
 /// Returns the `Status` of a rejected request, if `error` is about one.
 fn status_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
-    if let Some(kube_client::Error::Api(status)) = error.downcast_ref() {
+    if let Some(watchkeeper_client::kube_client::Error::Api(status)) = error.downcast_ref() {
         return Some(status);
     }
     let boxed = || error.downcast_ref::<Box<watchkeeper_client::Error>>().map(AsRef::as_ref);
@@ -223,18 +223,18 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     enum Wrapped {
         #[error(transparent)]
-        Transparent(kube_client::Error),
+        Transparent(watchkeeper_client::kube_client::Error),
         #[error("cannot write")]
-        Sourced(#[source] kube_client::Error),
+        Sourced(#[source] watchkeeper_client::kube_client::Error),
         #[error("cannot write")]
-        Boxed(#[source] Box<kube_client::Error>),
+        Boxed(#[source] Box<watchkeeper_client::kube_client::Error>),
         #[error("while writing: {0}")]
-        Quoted(#[source] kube_client::Error),
+        Quoted(#[source] watchkeeper_client::kube_client::Error),
         #[error("twice: {0}")]
         Nested(#[source] Box<Wrapped>),
     }
 
-    fn api(code: u16, reason: &str, causes: &[&str]) -> kube_client::Error {
+    fn api(code: u16, reason: &str, causes: &[&str]) -> watchkeeper_client::kube_client::Error {
         let cause = |reason: &&str| StatusCause {
             reason: (*reason).to_owned(),
             message: String::new(),
@@ -249,7 +249,7 @@ mod tests {
             retry_after_seconds: 0,
         };
         let status = Status::failure("not allowed", reason).with_code(code);
-        kube_client::Error::Api(Box::new(Status { details: Some(details), ..status }))
+        watchkeeper_client::kube_client::Error::Api(Box::new(Status { details: Some(details), ..status }))
     }
 
     #[test]
@@ -257,7 +257,10 @@ mod tests {
         let boxed: BoxError = ReconcileError::terminal(api(409, "Conflict", &[])).into();
         let error = ReconcileError::new(boxed);
         assert_eq!(error.class(), ErrorClass::Terminal);
-        assert!(error.as_error().is::<kube_client::Error>(), "the original error, without the box");
+        assert!(
+            error.as_error().is::<watchkeeper_client::kube_client::Error>(),
+            "the original error, without the box"
+        );
         assert_eq!(ReconcileError::retry(error).class(), ErrorClass::Retry);
     }
 

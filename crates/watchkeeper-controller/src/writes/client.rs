@@ -11,9 +11,9 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use kube_client::{Error, client::Body};
 use tower::Service;
 use watchkeeper_client::Client;
+use watchkeeper_client::kube_client::{Error, client::Body};
 use watchkeeper_informer::ObjectKey;
 
 use super::{PendingWrite, Target, WriteResponse, WriteTracker};
@@ -26,11 +26,13 @@ const MAX_RESPONSE_BYTES: usize = 32 << 20;
 pub(crate) fn tracked_client(client: &Client, tracker: &Arc<WriteTracker>, key: &ObjectKey) -> Client {
     let transport = client.transport().clone();
     let service = TrackedTransport { transport, tracker: Arc::clone(tracker), key: key.clone() };
-    client.clone().with_transport(kube_client::Client::new(service, client.default_namespace()))
+    client
+        .clone()
+        .with_transport(watchkeeper_client::kube_client::Client::new(service, client.default_namespace()))
 }
 
 struct TrackedTransport {
-    transport: kube_client::Client,
+    transport: watchkeeper_client::kube_client::Client,
     tracker: Arc<WriteTracker>,
     key: ObjectKey,
 }

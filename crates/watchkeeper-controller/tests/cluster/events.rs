@@ -6,13 +6,13 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Node},
     events::v1::Event,
 };
-use kube_client::Api;
 use kube_core::params::{DeleteParams, ListParams};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
+use watchkeeper_client::kube_client::Api;
 use watchkeeper_controller::{
     events::{self, EventMetrics, EventOptions, EventType, Recorder},
     manager::Manager,

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request, Response};
-use kube_client::client::Body;
 use parking_lot::Mutex;
 use tower::{BoxError, Service as _};
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
+use watchkeeper_client::kube_client::client::Body;
 
 /// The fate of one request.
 #[derive(Debug, Clone, PartialEq)]

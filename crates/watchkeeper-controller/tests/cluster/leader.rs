@@ -9,7 +9,6 @@ use std::{
 };
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube_client::Api;
 use kube_core::params::{DeleteParams, Patch, PatchParams};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -17,6 +16,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_client::Client;
+use watchkeeper_client::kube_client::Api;
 use watchkeeper_controller::{
     leader::{LeadError, LeaderElection, LeaderElector, LeaderMetrics, Leadership, NotLeading, Term},
     time::Time,
@@ -401,7 +401,7 @@ async fn a_replica_that_was_suspended_longer_than_the_lease_sends_no_write() {
     // The clock advances while no task of the replica runs, as under SIGSTOP.
     tokio::time::advance(SECOND * 20).await;
     let error = configs.create(&params, &config("late")).await.unwrap_err();
-    let kube_client::Error::Service(source) = &error else { panic!("{error}") };
+    let watchkeeper_client::kube_client::Error::Service(source) = &error else { panic!("{error}") };
     assert!(source.downcast_ref::<NotLeading>().is_some_and(|error| error.identity == "first"), "{error}");
     assert!(configs.get_opt("late").await.unwrap().is_none(), "reads pass, and nothing was written");
     let unfenced = Api::<k8s_openapi::api::core::v1::ConfigMap>::default_namespaced(plain.kube());

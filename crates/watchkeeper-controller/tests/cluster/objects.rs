@@ -10,10 +10,10 @@ use std::{
 
 use http::Method;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube_client::Api;
 use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::kube_client::Api;
 use watchkeeper_client::{
     Client,
     rest::{Retry, ToResourceClient},
@@ -215,7 +215,7 @@ async fn an_error_of_a_closure_keeps_its_class_for_every_type_and_wrapper() {
     let api = api(&server);
     let conflict = || {
         let status = kube_core::Status::failure("the object has been modified", "Conflict").with_code(409);
-        kube_client::Error::Api(Box::new(status))
+        watchkeeper_client::kube_client::Error::Api(Box::new(status))
     };
     let class = |error: FinalizeError| ReconcileError::from(error).class();
     let failing = |error: fn() -> ReconcileError| {

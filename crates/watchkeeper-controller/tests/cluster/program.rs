@@ -7,13 +7,13 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Secret},
     events::v1::Event,
 };
-use kube_client::Api;
 use kube_core::params::{DeleteParams, ListParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::kube_client::Api;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
     events::{EventType, Recorder},

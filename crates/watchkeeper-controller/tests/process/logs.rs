@@ -3,7 +3,6 @@
 use std::{io, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_client::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +13,7 @@ use tracing_subscriber::{
     layer::SubscriberExt as _,
 };
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::kube_client::api::{Patch, PatchParams};
 use watchkeeper_controller::{
     Action, Cause, Context, Controller, ReconcileError, Request, Triggers, Watch, manager::Runnable as _,
 };
@@ -68,7 +68,7 @@ async fn run() {
     let reconcile = |request: Request<ConfigMap>, _: Context| async move {
         let rejected = |message: &str, reason: &str, code: u16| {
             let status = kube_core::Status::failure(message, reason).with_code(code);
-            kube_client::Error::Api(Box::new(status))
+            watchkeeper_client::kube_client::Error::Api(Box::new(status))
         };
         match (request.name(), request.failures) {
             ("stale", _) if request.causes.adds() < 2 => {

@@ -9,9 +9,9 @@ use std::{
 };
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube_client::api::{Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
+use watchkeeper_client::kube_client::api::{Patch, PatchParams, PostParams};
 use watchkeeper_controller::{AbandonReason, Action, Context, Controller, ReconcileError, Request};
 
 use crate::support::*;

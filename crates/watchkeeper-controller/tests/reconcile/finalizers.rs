@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube_client::Client;
 use parking_lot::Mutex;
+use watchkeeper_client::kube_client::Client;
 use watchkeeper_client::rest::ResourceClient;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube_client::api::{DeleteParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::kube_client::api::{DeleteParams, PostParams};
 use watchkeeper_client::{Client, limits::Limits, list_watch::ListWatch, rest::Deadlines};
 use watchkeeper_controller::{
     Action, Context, Controller, Freshness, ReconcileError, Request, Triggers, Watch,
@@ -41,8 +41,9 @@ async fn write(what: Write, ctx: &Context) -> Result<(), ReconcileError> {
             patch(&crate::support::maps(&ctx.untracked_client()), "a", change).await;
         }
         Write::ChangeTried => {
-            let params = kube_client::api::PatchParams { dry_run: true, ..Default::default() };
-            maps.patch("a", &params, &kube_client::api::Patch::Merge(change)).await?;
+            let params =
+                watchkeeper_client::kube_client::api::PatchParams { dry_run: true, ..Default::default() };
+            maps.patch("a", &params, &watchkeeper_client::kube_client::api::Patch::Merge(change)).await?;
         }
         Write::Create => _ = create(&maps, &map("b")).await,
         Write::Delete => _ = maps.delete("a", &DeleteParams::default()).await?,

@@ -23,7 +23,7 @@ type Configure = fn(Controller<ConfigMap>) -> Controller<ConfigMap>;
 type Found = Arc<Mutex<Vec<HotLoop>>>;
 
 /// Runs a controller of config maps that reports hot loops.
-fn telling(client: kube_client::Client) -> (Controller<ConfigMap>, Found) {
+fn telling(client: watchkeeper_client::kube_client::Client) -> (Controller<ConfigMap>, Found) {
     let found = Found::default();
     let tell = Arc::clone(&found);
     let controller = Controller::<ConfigMap>::new(client)

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_client::api::PostParams;
 use prometheus_client::registry::Registry;
 use serde_json::json;
+use watchkeeper_client::kube_client::api::PostParams;
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request, Triggers,
     manager::{RunError, Runnable as _},

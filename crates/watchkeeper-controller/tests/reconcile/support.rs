@@ -12,17 +12,17 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
-use kube_client::{
-    Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-    client::Body,
-};
 use kube_core::{ObjectMeta, Resource};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::kube_client::{
+    Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    client::Body,
+};
 use watchkeeper_client::{
     list_watch::{ListRequest, ListStream, ListerWatcher, Opening, Selection, WatchRequest, WatchStream},
     rest::ResourceClient,
@@ -313,7 +313,7 @@ pub(crate) fn refused(server: &ApiServer, forbidden: &'static str) -> Client {
                 .status(403)
                 .header("content-type", "application/json")
                 .body(Body::from(status.to_string().into_bytes()));
-            response.map_err(kube_client::Error::HttpError)
+            response.map_err(watchkeeper_client::kube_client::Error::HttpError)
         }
     });
     Client::new(guard, "default")

@@ -5,7 +5,7 @@ use std::error::Error;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use serde_json::{from_value, json};
 use watchkeeper::{
-    controller::{access::Verb, manager::Manager, objects::owner},
+    controller::{manager::Manager, objects::owner, rbac::Verb},
     prelude::*,
 };
 

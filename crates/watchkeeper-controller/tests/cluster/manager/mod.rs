@@ -14,7 +14,6 @@ use std::{
 use futures_util::future::BoxFuture;
 use http::Method;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube_client::Api;
 use kube_core::{
     ResourceExt as _,
     params::{Patch, PatchParams, PostParams},
@@ -29,6 +28,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_client::kube_client::Api;
 use watchkeeper_client::{Client, config::ClientConfig};
 use watchkeeper_controller::{
     Action, Context, Controller, ReconcileError, Request,
