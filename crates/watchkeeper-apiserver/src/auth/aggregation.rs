@@ -65,8 +65,8 @@ fn selectors_of(role: &Value) -> Option<&[Value]> {
 /// Returns whether a label selector, as it is written in an object, selects `object`. A malformed one selects nothing.
 fn selects(selector: &Value, object: &Value) -> bool {
     let label = |name: &str| object["metadata"]["labels"][name].as_str();
-    let equal = selector["matchLabels"].as_object().is_none_or(|wanted| {
-        wanted.iter().all(|(name, value)| value.as_str().is_some_and(|value| label(name) == Some(value)))
+    let equal = selector["matchLabels"].as_object().is_none_or(|labels| {
+        labels.iter().all(|(name, value)| value.as_str().is_some_and(|value| label(name) == Some(value)))
     });
     let expressions = selector["matchExpressions"].as_array().map(Vec::as_slice).unwrap_or_default();
     equal

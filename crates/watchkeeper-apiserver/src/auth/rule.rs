@@ -273,16 +273,16 @@ mod tests {
 
     #[test]
     fn a_rule_can_be_covered_by_several() {
-        let wanted = rule(&json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}));
+        let requested = rule(&json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}));
         let get = rule(&json!({"verbs": ["get"], "apiGroups": ["*"], "resources": ["*"]}));
         let list = rule(&json!({"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}));
         let one_pod =
             rule(&json!({"verbs": ["*"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}));
-        assert!(wanted.is_covered_by(&[get.clone(), list]));
-        assert!(!wanted.is_covered_by(&[get, one_pod.clone()]));
+        assert!(requested.is_covered_by(&[get.clone(), list]));
+        assert!(!requested.is_covered_by(&[get, one_pod.clone()]));
         assert!(one_pod.is_covered_by(&PolicyRule::everything()));
         assert!(
-            !PolicyRule::everything().iter().all(|rule| rule.is_covered_by(std::slice::from_ref(&wanted)))
+            !PolicyRule::everything().iter().all(|rule| rule.is_covered_by(std::slice::from_ref(&requested)))
         );
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{edit, path};
 
-/// A gated field: its path (as in [`path`](super::path)), and the name of the gate.
+/// A gated field: its path (as in [`super::path`]), and the name of the gate.
 pub(crate) type Gated = (&'static str, &'static str);
 
 /// The gated fields of the types of a kind: the path of the type in the object, and its fields.

@@ -147,11 +147,11 @@ impl Step {
                 let (from, to) = (bound(*from, 0), bound(*to, items.len()));
                 items.get(from..to.max(from)).unwrap_or_default().iter().collect()
             }
-            (Self::Filter { path, is_equal, value: wanted }, Value::Array(items)) => items
+            (Self::Filter { path, is_equal, value: expected }, Value::Array(items)) => items
                 .iter()
                 .filter(|item| {
                     let found = path.iter().try_fold(*item, |value, name| value.get(name));
-                    found.is_some_and(|found| (text_of(found) == *wanted) == *is_equal)
+                    found.is_some_and(|found| (text_of(found) == *expected) == *is_equal)
                 })
                 .collect(),
             _ => Vec::new(),

@@ -80,14 +80,14 @@ impl Claims {
     ///
     /// # Errors
     /// If the token contains none of them.
-    pub(super) fn check_audiences(&self, wanted: &[String]) -> Result<Vec<String>, Rejection> {
+    pub(super) fn check_audiences(&self, requested: &[String]) -> Result<Vec<String>, Rejection> {
         let common: Vec<String> =
-            self.aud.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+            self.aud.iter().filter(|audience| requested.contains(audience)).cloned().collect();
         if common.is_empty() {
             return Err(Rejection::new(format!(
                 "token audiences {} is invalid for the target audiences {}",
                 quoted(&self.aud),
-                quoted(wanted)
+                quoted(requested)
             )));
         }
         Ok(common)
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn a_token_is_valid_for_the_requested_audiences_it_contains() {
-        let wanted = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(claims().check_audiences(&wanted(&["b", "c"])).expect("one in common"), ["b"]);
-        let rejection = claims().check_audiences(&wanted(&["c"])).expect_err("none in common");
+        let requested = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(claims().check_audiences(&requested(&["b", "c"])).expect("one in common"), ["b"]);
+        let rejection = claims().check_audiences(&requested(&["c"])).expect_err("none in common");
         assert_eq!(
             rejection.to_string(),
             "token audiences [\"a\" \"b\"] is invalid for the target audiences [\"c\"]"

@@ -13,7 +13,7 @@
 //! | [`meter`] | the limits of an evaluation: cost as in Kubernetes, work, memory |
 //! | [`environment`] | variables of expressions that are not rules of a schema |
 //! | [`stack`] | larger stacks for deep recursion |
-//! | [`rule`], [`validate`] | rules of a schema, and their application to an object |
+//! | [`rule`], [`mod@validate`] | rules of a schema, and their application to an object |
 
 mod ast;
 mod call;

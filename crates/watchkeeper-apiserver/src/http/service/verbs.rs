@@ -1,4 +1,4 @@
-//! From verbs and subresources to functions of [`rest`](crate::rest).
+//! From verbs and subresources to functions of [`crate::rest`].
 
 use std::sync::Arc;
 

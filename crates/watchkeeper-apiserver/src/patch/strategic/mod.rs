@@ -120,13 +120,13 @@ fn merge_member(
 fn delete_from_list(
     members: &mut Map<String, Value>,
     name: &str,
-    gone: &Value,
+    deleted: &Value,
     ty: &TypeRef,
 ) -> Result<(), ApiError> {
-    let Some(Value::Array(gone)) = Some(gone) else { return Ok(()) };
+    let Some(Value::Array(deleted)) = Some(deleted) else { return Ok(()) };
     let Some(Value::Array(current)) = members.get_mut(name) else { return Ok(()) };
     let (strategy, member) = lookup(ty, name)?;
-    let left = MergeList::new(strategy, &member)?.without(std::mem::take(current), gone)?;
+    let left = MergeList::new(strategy, &member)?.without(std::mem::take(current), deleted)?;
     *current = left;
     Ok(())
 }

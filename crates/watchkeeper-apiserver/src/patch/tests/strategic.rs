@@ -115,8 +115,8 @@ fn lists_of_primitives_merge_and_items_can_be_deleted() {
         json!({"finalizers": ["a", "b", "c"]})
     );
     assert_eq!(patched(&["a", "b"], json!({"finalizers": ["b", "b"]})), json!({"finalizers": ["a", "b"]}));
-    let gone = json!({"$deleteFromPrimitiveList/finalizers": ["a", "x"]});
-    assert_eq!(patched(&["a", "b", "c"], gone), json!({"finalizers": ["b", "c"]}));
+    let deleted = json!({"$deleteFromPrimitiveList/finalizers": ["a", "x"]});
+    assert_eq!(patched(&["a", "b", "c"], deleted), json!({"finalizers": ["b", "c"]}));
     let ordered = json!({"$setElementOrder/finalizers": ["c", "d", "b"], "finalizers": ["d"]});
     assert_eq!(patched(&["c", "b"], ordered), json!({"finalizers": ["c", "d", "b"]}));
     let both = json!({"$deleteFromPrimitiveList/finalizers": ["b"], "$setElementOrder/finalizers": ["n", "a"], "finalizers": ["n"]});
