@@ -31,7 +31,7 @@ impl Stage {
         let cluster = Cluster::new();
         let wire = ServiceWire::to(cluster.server());
         let client = Client::from(wire.client());
-        Self { wire, client, cluster }
+        Self { cluster, wire, client }
     }
 
     fn maps(&self) -> ResourceClient<ConfigMap> {
