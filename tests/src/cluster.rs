@@ -1,10 +1,10 @@
 //! An embedded API server with direct access for tests.
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Request;
 use http_body_util::{BodyExt, Full};
 use tower::ServiceExt;
-use watchkeeper_apiserver::{ApiServer, ResponseBody};
+use watchkeeper_apiserver::ApiServer;
 
 /// An embedded API server that a test can access directly, bypassing the clients under test.
 #[derive(Debug)]
@@ -42,10 +42,9 @@ impl Cluster {
             .header("content-type", content_type)
             .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
             .expect("a method and a path");
-        let Ok(response): Result<Response<ResponseBody>, _> = self.server.service().oneshot(request).await;
+        let response = self.server.service().oneshot(request).await.expect("no fault is injected");
         let code = response.status();
-        let Ok(body) = response.into_body().collect().await;
-        let body = body.to_bytes();
+        let body = response.into_body().collect().await.expect("no fault is injected").to_bytes();
         assert!(code.is_success(), "{method} {path}: {code} {}", String::from_utf8_lossy(&body));
         body
     }

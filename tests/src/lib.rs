@@ -4,4 +4,4 @@ mod cluster;
 mod wire;
 
 pub use cluster::Cluster;
-pub use wire::{ServiceWire, SocketWire, Switch, WireService};
+pub use wire::{ServiceWire, SocketOutage, SocketWire, Wire};

@@ -1,158 +1,77 @@
 //! Connections between clients and a server, in process and over a socket, that tests can break.
 
-use std::{
-    io,
-    net::SocketAddr,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::{io, net::SocketAddr};
 
-use bytes::Bytes;
-use futures_util::{Stream, stream};
-use http::{Request, Response};
-use http_body::{Body, Frame};
-use http_body_util::{BodyExt, StreamBody};
+use kube_client::Client;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
 };
-use tower::{Service, ServiceExt};
-use watchkeeper_apiserver::{ApiServer, ApiService, ResponseBody};
+use watchkeeper_apiserver::{
+    ApiServer,
+    faults::{ActiveFault, Fault, Faults, Requests},
+};
 
-/// The switch that breaks and restores a wire.
-#[derive(Debug, Clone)]
-pub struct Switch(watch::Sender<State>);
+/// A connection that tests can break.
+pub trait Wire {
+    /// The guard of an outage. Dropping it ends the outage.
+    type Outage;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct State {
-    is_broken: bool,
-    /// The number of breaks. A request or connection that started before a break stays broken after it.
-    breaks: u64,
-}
-
-impl Switch {
-    fn new() -> Self {
-        Self(watch::Sender::new(State::default()))
-    }
-
-    /// Ends all requests and connections on the wire with an error, and rejects new ones.
-    pub fn cut(&self) {
-        self.0.send_modify(|state| {
-            state.is_broken = true;
-            state.breaks += 1;
-        });
-    }
-
-    /// Accepts new requests and connections again.
-    pub fn mend(&self) {
-        self.0.send_modify(|state| state.is_broken = false);
-    }
-
-    fn is_broken(&self) -> bool {
-        self.0.borrow().is_broken
-    }
-
-    /// Returns a future that completes at the next break.
-    fn broken(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut state = self.0.subscribe();
-        let breaks = state.borrow().breaks;
-        async move {
-            // A dropped switch never breaks the wire.
-            if state.wait_for(|state| state.breaks > breaks).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-}
-
-fn reset() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "the wire was cut")
+    /// Ends running watches with an error, and lets new requests fail until the guard is dropped.
+    fn cut(&self) -> Self::Outage;
 }
 
 /// An in-process wire without a socket.
 #[derive(Debug)]
 pub struct ServiceWire {
-    service: ApiService,
-    switch: Switch,
+    server: ApiServer,
+    faults: Faults,
 }
 
 impl ServiceWire {
     /// Creates a wire to `server`.
     pub fn to(server: &ApiServer) -> Self {
-        Self { service: server.service(), switch: Switch::new() }
+        Self { server: server.clone(), faults: Faults::new() }
     }
 
-    /// Returns the switch of the wire.
-    pub fn switch(&self) -> Switch {
-        self.switch.clone()
-    }
-
-    /// Returns the server as a service behind the wire.
-    pub fn service(&self) -> WireService {
-        WireService { service: self.service.clone(), switch: self.switch.clone() }
+    /// Returns a client behind the wire.
+    pub fn client(&self) -> Client {
+        self.faults.client(&self.server.client())
     }
 }
 
-/// The server as a tower service behind a wire.
-#[derive(Debug, Clone)]
-pub struct WireService {
-    service: ApiService,
-    switch: Switch,
-}
+impl Wire for ServiceWire {
+    type Outage = [ActiveFault; 2];
 
-type Frames = Pin<Box<dyn Stream<Item = io::Result<Frame<Bytes>>> + Send>>;
-
-impl<B> Service<Request<B>> for WireService
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    type Response = Response<StreamBody<Frames>>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
-        Poll::Ready(Ok(()))
+    fn cut(&self) -> Self::Outage {
+        [Fault::cut_watches(), Fault::lose_request()].map(|fault| self.faults.inject(Requests::all(), fault))
     }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Self { service, switch } = self.clone();
-        Box::pin(async move {
-            if switch.is_broken() {
-                return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
-            }
-            let broken = switch.broken();
-            let Ok(response) = service.oneshot(request).await;
-            Ok(response.map(|body| StreamBody::new(until(body, broken))))
-        })
-    }
-}
-
-/// Returns the frames of a body until the wire breaks, which is an error.
-fn until(body: ResponseBody, broken: impl Future<Output = ()> + Send + 'static) -> Frames {
-    let state = (body, Box::pin(broken), false);
-    Box::pin(stream::unfold(state, |(mut body, mut broken, is_over)| async move {
-        if is_over {
-            return None;
-        }
-        tokio::select! {
-            biased;
-            () = &mut broken => Some((Err(reset()), (body, broken, true))),
-            frame = body.frame() => frame.map(|frame| {
-                let frame = frame.unwrap_or_else(|never| match never {});
-                (Ok(frame), (body, broken, false))
-            }),
-        }
-    }))
 }
 
 /// A wire over a loopback socket. Dropping it ends all its connections.
 #[derive(Debug)]
 pub struct SocketWire {
     address: SocketAddr,
-    switch: Switch,
+    state: watch::Sender<State>,
     _carrier: JoinSet<()>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct State {
+    is_broken: bool,
+    /// The number of breaks. A connection that started before a break stays broken after it.
+    breaks: u64,
+}
+
+/// The outage of a [`SocketWire`]. Dropping it ends the outage.
+#[derive(Debug)]
+pub struct SocketOutage(watch::Sender<State>);
+
+impl Drop for SocketOutage {
+    fn drop(&mut self) {
+        self.0.send_modify(|state| state.is_broken = false);
+    }
 }
 
 impl SocketWire {
@@ -162,39 +81,47 @@ impl SocketWire {
     /// An I/O error if no port is available.
     pub async fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let (address, switch) = (listener.local_addr()?, Switch::new());
+        let (address, state) = (listener.local_addr()?, watch::Sender::new(State::default()));
         let mut carrier = JoinSet::new();
-        carrier.spawn(carry(listener, server, switch.clone()));
-        Ok(Self { address, switch, _carrier: carrier })
+        carrier.spawn(carry(listener, server, state.subscribe()));
+        Ok(Self { address, state, _carrier: carrier })
     }
 
     /// Returns the URL that clients connect to.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
+}
 
-    /// Returns the switch of the wire.
-    pub fn switch(&self) -> Switch {
-        self.switch.clone()
+impl Wire for SocketWire {
+    type Outage = SocketOutage;
+
+    fn cut(&self) -> SocketOutage {
+        self.state.send_modify(|state| {
+            state.is_broken = true;
+            state.breaks += 1;
+        });
+        SocketOutage(self.state.clone())
     }
 }
 
 /// Forwards connections until the wire is dropped.
-async fn carry(listener: TcpListener, server: SocketAddr, switch: Switch) {
+async fn carry(listener: TcpListener, server: SocketAddr, state: watch::Receiver<State>) {
     let mut connections = JoinSet::new();
     while let Ok((mut client, _)) = listener.accept().await {
         // Ended connections are removed.
         while connections.try_join_next().is_some() {}
-        if switch.is_broken() {
+        let State { is_broken, breaks } = *state.borrow();
+        if is_broken {
             continue;
         }
-        let broken = switch.broken();
+        let mut state = state.clone();
         connections.spawn(async move {
             let Ok(mut server) = TcpStream::connect(server).await else { return };
-            // When either direction ends, both sockets close.
+            // When either direction ends, or the wire is dropped, both sockets close.
             tokio::select! {
                 biased;
-                () = broken => {}
+                _ = state.wait_for(|state| state.breaks > breaks) => {}
                 _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
             }
         });

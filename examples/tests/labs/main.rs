@@ -6,4 +6,6 @@
 mod clients;
 mod controllers;
 mod informers;
+#[path = "../../../crates/watchkeeper-cli/tests/process/mod.rs"]
+mod process;
 mod support;

@@ -1,29 +1,21 @@
 //! The labs as processes, and a server that simulates a cluster.
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use k8s_openapi::api::core::v1::Pod;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdout},
     sync::mpsc,
     task::JoinSet,
 };
-use watchkeeper::{apiserver::ApiServer, client::config::ClientConfig, prelude::*};
+use watchkeeper::{apiserver::ApiServer, prelude::*};
 
-/// The time after which a lab counts as stuck. Generous, for busy machines.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-
-/// The output and exit code of a program.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
+use crate::process;
+pub(crate) use crate::process::{Ended, PATIENCE, page};
 
 impl Ended {
     /// Returns the lines of standard output, after a successful exit.
@@ -36,20 +28,7 @@ impl Ended {
 
 /// Runs a lab to its end.
 pub(crate) async fn run(program: &str, arguments: &[&str]) -> Ended {
-    let command = Command::new(program)
-        .args(arguments)
-        .env_remove("KUBECONFIG")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output =
-        tokio::time::timeout(PATIENCE, command).await.expect("the lab ends").expect("the lab starts");
-    Ended {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    process::finish(process::isolated(program, arguments)).await
 }
 
 /// A lab that runs until it is interrupted.
@@ -63,15 +42,8 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .env_remove("KUBECONFIG")
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        let mut command = process::isolated(program, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut written = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -100,28 +72,15 @@ impl Running {
 
     /// Returns the next line of standard output.
     pub(crate) async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
-        line.expect("it prints something").unwrap().expect("it still runs")
+        process::next_line(&mut self.lines).await
     }
 
     /// Stops the lab as Ctrl-C does, and returns its exit code. The output is read, so that the lab does not block on a full
     /// pipe.
-    pub(crate) async fn interrupt(mut self) -> Option<i32> {
-        let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
-        kill_process(id, Signal::INT).unwrap();
-        let ending = async {
-            while self.lines.next_line().await.unwrap().is_some() {}
-            self.child.wait().await.unwrap().code()
-        };
-        tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
+    pub(crate) async fn interrupt(self) -> Option<i32> {
+        process::signal(&self.child, Signal::INT);
+        process::ended(self.child, self.lines).await
     }
-}
-
-/// Returns a page of the endpoints of a lab that listens on this port, or `None` if the request fails.
-pub(crate) async fn page(port: u16, path: &str) -> Option<String> {
-    let config = ClientConfig::new(&format!("http://127.0.0.1:{port}")).unwrap();
-    let request = http::Request::get(path).body(Vec::new()).unwrap();
-    config.into_client().unwrap().kube().request_text(request).await.ok()
 }
 
 /// A listening server with a kubeconfig.

@@ -58,15 +58,15 @@ impl Subject for Informed {
 async fn in_process(is_streaming: bool) {
     let cluster = script::cluster().await;
     let wire = script::in_process(&cluster);
-    let client = Client::from(kube_client::Client::new(wire.service(), "default"));
-    script::run(&cluster, &wire.switch(), Informed::new(client, is_streaming).await).await;
+    let client = Client::from(wire.client());
+    script::run(&cluster, &wire, Informed::new(client, is_streaming).await).await;
 }
 
 async fn over_a_socket(is_streaming: bool) {
     let cluster = script::cluster().await;
     let wire = script::listening(&cluster).await;
     let client = ClientConfig::new(&wire.url()).unwrap().into_client().unwrap();
-    script::run(&cluster, &wire.switch(), Informed::new(client, is_streaming).await).await;
+    script::run(&cluster, &wire, Informed::new(client, is_streaming).await).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,15 +64,14 @@ impl Subject for Reflected {
 async fn in_process(config: watcher::Config) {
     let cluster = script::cluster().await;
     let wire = script::in_process(&cluster);
-    let client = Client::new(wire.service(), "default");
-    script::run(&cluster, &wire.switch(), Reflected::new(client, config)).await;
+    script::run(&cluster, &wire, Reflected::new(wire.client(), config)).await;
 }
 
 async fn over_a_socket(config: watcher::Config) {
     let cluster = script::cluster().await;
     let wire = script::listening(&cluster).await;
     let client = Client::try_from(Config::new(wire.url().parse().unwrap())).unwrap();
-    script::run(&cluster, &wire.switch(), Reflected::new(client, config)).await;
+    script::run(&cluster, &wire, Reflected::new(client, config)).await;
 }
 
 fn pages() -> watcher::Config {

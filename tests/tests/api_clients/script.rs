@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, future::Future, net::SocketAddr, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use watchkeeper_tests::{Cluster, ServiceWire, SocketWire, Switch};
+use watchkeeper_tests::{Cluster, ServiceWire, SocketWire, Wire};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -84,7 +84,7 @@ pub(crate) fn in_process(cluster: &Cluster) -> ServiceWire {
 }
 
 /// Lists, watches, writes, and continues after each kind of interruption.
-pub(crate) async fn run(cluster: &Cluster, wire: &Switch, mut client: impl Subject) {
+pub(crate) async fn run(cluster: &Cluster, wire: &impl Wire, mut client: impl Subject) {
     client.becomes(&truth(cluster).await).await;
     assert_eq!(truth(cluster).await.objects.len(), 20);
 
@@ -96,17 +96,17 @@ pub(crate) async fn run(cluster: &Cluster, wire: &Switch, mut client: impl Subje
     client.becomes(&state).await;
 
     // The watch resumes: the history contains all missed events.
-    wire.cut();
+    let outage = wire.cut();
     behind_its_back(cluster, "resumed", "m-02", "m-03").await;
-    wire.mend();
+    drop(outage);
     client.becomes(&truth(cluster).await).await;
     assert_eq!(client.relists(), 0, "a watch that broke was not resumed");
 
     // The watch cannot resume: the history is compacted, including the deletion events.
-    wire.cut();
+    let outage = wire.cut();
     behind_its_back(cluster, "relisted", "m-04", "m-05").await;
     cluster.compact().await;
-    wire.mend();
+    drop(outage);
     client.becomes(&truth(cluster).await).await;
     // A client that first lists at its last version is rejected too, and then lists at any version.
     assert!(client.relists() > 0, "history that is gone was not noticed");

@@ -15,14 +15,14 @@ use watchkeeper_client::{
     rest::ResourceClient,
     wait::{self, Condition, Observed},
 };
-use watchkeeper_tests::{Cluster, ServiceWire, Switch};
+use watchkeeper_tests::{Cluster, ServiceWire, Wire as _};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 struct Stage {
     cluster: Cluster,
-    switch: Switch,
+    wire: ServiceWire,
     client: Client,
 }
 
@@ -30,8 +30,8 @@ impl Stage {
     fn new() -> Self {
         let cluster = Cluster::new();
         let wire = ServiceWire::to(cluster.server());
-        let client = Client::from_service(wire.service(), "default");
-        Self { switch: wire.switch(), client, cluster }
+        let client = Client::from(wire.client());
+        Self { cluster, wire, client }
     }
 
     fn maps(&self) -> ResourceClient<ConfigMap> {
@@ -138,13 +138,13 @@ async fn a_wait_survives_a_broken_connection_and_a_lost_history() {
             stage.update("2").await;
             // Delivered by the watch, which therefore exists.
             states.next_is(Some("2")).await;
-            stage.switch.cut();
+            let outage = stage.wire.cut();
             stage.update("3").await;
             stage.update("4").await;
             if is_compacted {
                 stage.cluster.compact().await;
             }
-            stage.switch.mend();
+            drop(outage);
         };
         let maps = stage.maps();
         let (met, ()) = tokio::join!(maps.await_condition("a", condition, MINUTE), script);
@@ -166,11 +166,11 @@ async fn an_object_that_is_replaced_while_no_watch_exists_counts_as_deleted() {
         states.next_is(Some("1")).await;
         stage.update("2").await;
         states.next_is(Some("2")).await;
-        stage.switch.cut();
+        let outage = stage.wire.cut();
         stage.delete().await;
         stage.create("3").await;
         stage.cluster.compact().await;
-        stage.switch.mend();
+        drop(outage);
     };
     let maps = stage.maps();
     let (met, ()) = tokio::join!(maps.await_condition("a", condition, MINUTE), script);
@@ -213,7 +213,7 @@ async fn the_end_of_the_time_is_an_error_with_the_last_state_and_the_last_failur
     let Error::Unmet { last, source, .. } = &error else { panic!("{error}") };
     assert!(matches!(**last, Observed::Absent { .. }) && source.is_none(), "{error}");
 
-    stage.switch.cut();
+    let _outage = stage.wire.cut();
     let error = maps.await_condition("a", wait::exists(), MINUTE).await.unwrap_err();
     let Error::Unmet { last, source: Some(source), .. } = &error else { panic!("{error}") };
     assert_eq!(**last, Observed::Nothing);

@@ -34,8 +34,7 @@ impl Client {
             .header(header::CONTENT_TYPE, content_type)
             .header(header::USER_AGENT, "watchkeeper-bench")
             .body(Full::new(body.into()))?;
-        let Ok(response) = self.0.call(request).await;
-        Ok(response)
+        Ok(self.0.call(request).await?)
     }
 
     /// Sends a request and reads its response, which must be a success.
@@ -47,8 +46,7 @@ impl Client {
     ) -> Result<Bytes, RunFailure> {
         let response = self.send(method, path, body).await?;
         let code = response.status();
-        let Ok(body) = response.into_body().collect().await;
-        let body = body.to_bytes();
+        let body = response.into_body().collect().await?.to_bytes();
         if code.is_success() {
             Ok(body)
         } else {

@@ -47,17 +47,17 @@ impl Watches {
 
 /// Reads frames, one per event, until the requested number has arrived; a frame of another type is a failure.
 async fn read(mut frames: ResponseBody, events: u64) -> Result<(), RunFailure> {
-    let mut told = 0;
-    while told < events {
+    let mut received = 0;
+    while received < events {
         let Some(Ok(frame)) = frames.frame().await else {
-            return Err(format!("a watch ended after {told} of {events} events").into());
+            return Err(format!("a watch ended after {received} of {events} events").into());
         };
         let data = frame.data_ref().ok_or("a frame without data")?;
         let is_event = [&b"{\"type\":\"ADDED\""[..], b"{\"type\":\"MODIFIED\""]
             .iter()
             .any(|beginning| data.starts_with(beginning));
         if is_event {
-            told += 1;
+            received += 1;
         } else if !data.starts_with(b"{\"type\":\"BOOKMARK\"") {
             return Err(format!("a watch received {}", String::from_utf8_lossy(data)).into());
         }

@@ -9,6 +9,8 @@ mod logging;
 mod manifests;
 mod new;
 mod plugins;
+#[path = "../process/mod.rs"]
+mod process;
 mod readme;
 mod serve;
 mod support;

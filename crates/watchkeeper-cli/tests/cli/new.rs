@@ -20,7 +20,10 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     let directory = folder.path().to_str().unwrap();
     let ended = run(&["new", "coffee-shop", "--group", "shop.example.com", "--directory", directory]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("an operator for the kind CoffeeShop of the group shop.example.com"), "{ended:?}");
+    assert!(
+        ended.out.contains("an operator for the kind CoffeeShop of the group shop.example.com"),
+        "{ended:?}"
+    );
 
     let crate_folder = folder.path().join("coffee-shop");
     let mut cargo = Command::new(env!("CARGO"));
@@ -32,7 +35,10 @@ async fn an_operator_from_the_template_builds_and_its_tests_pass_at_once() {
     let output = tokio::time::timeout(COMPILING, cargo.output()).await.unwrap().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
-    assert!(out.contains("test the_config_map_follows_the_greeting_and_is_deleted_with_its_owner ... ok"), "{out}");
+    assert!(
+        out.contains("test the_config_map_follows_the_greeting_and_is_deleted_with_its_owner ... ok"),
+        "{out}"
+    );
     assert!(!err.contains("warning"), "{err}");
 
     // The program of the operator was built with its tests.

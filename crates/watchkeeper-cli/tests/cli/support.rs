@@ -1,53 +1,25 @@
-//! The program as a process, and a server that stands for a cluster.
+//! The program as a process, and a server that simulates a cluster.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{path::PathBuf, process::Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader, Lines},
     process::{Child, Command},
 };
-use watchkeeper::{apiserver::ApiServer, client::config::ClientConfig, prelude::*};
+use watchkeeper::{apiserver::ApiServer, prelude::*};
 
-/// The time after which a program counts as stuck. Generous, for busy machines.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
-
-/// The output and exit code of a program.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
+use crate::process;
+pub(crate) use crate::process::{Ended, PATIENCE, finish, page};
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
-    // Independent of the machine: no cluster, no colours.
-    command
-        .args(arguments)
-        .env_remove("KUBECONFIG")
-        .env_remove("RUST_LOG")
-        .env("HOME", "/nonexistent")
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    command
+    process::isolated(env!("CARGO_BIN_EXE_watchkeeper"), arguments)
 }
 
 /// Runs the program to its end.
 pub(crate) async fn run(arguments: &[&str]) -> Ended {
     finish(command(arguments)).await
-}
-
-/// Runs a command to its end.
-pub(crate) async fn finish(mut command: Command) -> Ended {
-    let output = tokio::time::timeout(PATIENCE, command.output()).await;
-    let output = output.expect("the program ends").expect("the program starts");
-    Ended {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
 }
 
 /// A program that runs until it is stopped.
@@ -74,8 +46,7 @@ impl Running {
 
     /// Returns the next line.
     pub(crate) async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
-        line.expect("it prints something").unwrap().expect("it still runs")
+        process::next_line(&mut self.lines).await
     }
 
     /// Returns the next line that contains this text.
@@ -96,26 +67,13 @@ impl Running {
 
     /// Sends a signal to the program.
     pub(crate) fn signal(&self, signal: Signal) {
-        let id = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
-        kill_process(id, signal).unwrap();
+        process::signal(&self.child, signal);
     }
 
     /// Waits until the program ends, and returns its exit code.
-    pub(crate) async fn ended(mut self) -> Option<i32> {
-        let ending = async {
-            // The output is read, so that the program does not block on a full pipe.
-            while self.lines.next_line().await.unwrap().is_some() {}
-            self.child.wait().await.unwrap().code()
-        };
-        tokio::time::timeout(PATIENCE, ending).await.expect("it ends when it is asked to")
+    pub(crate) async fn ended(self) -> Option<i32> {
+        process::ended(self.child, self.lines).await
     }
-}
-
-/// Returns a page of the endpoints of an operator that listens on this port, or `None` if the request fails.
-pub(crate) async fn page(port: &str, path: &str) -> Option<String> {
-    let config = ClientConfig::new(&format!("http://127.0.0.1:{port}")).unwrap();
-    let request = http::Request::get(path).body(Vec::new()).unwrap();
-    config.into_client().unwrap().kube().request_text(request).await.ok()
 }
 
 /// A server that listens, with a kubeconfig for it.

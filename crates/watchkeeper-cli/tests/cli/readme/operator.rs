@@ -11,7 +11,7 @@ use watchkeeper::{
 
 const NAME: &str = "cluster-info";
 
-/// Creates a ConfigMap with the name of the cluster in each namespace.
+/// Creates a `ConfigMap` with the name of the cluster in each namespace.
 async fn reconcile(request: Request<Namespace>, context: Context) -> Result<Action, ReconcileError> {
     let Some(namespace) = request.object else { return Ok(Action::done()) }; // deleted
     let name = namespace.name_any();
@@ -57,9 +57,9 @@ async fn failed_and_lost_responses_do_not_stop_the_operator() -> Result<(), Box<
 
     let maps = client.resource::<ConfigMap>().namespace("default");
     let scenario = async {
-        maps.await_condition(NAME, wait::exists(), Duration::from_secs(60)).await?;
+        maps.await_condition(NAME, wait::exists(), Duration::from_mins(1)).await?;
         maps.delete(NAME, &DeleteParams::default()).await?; // the operator creates it again
-        maps.await_condition(NAME, wait::exists(), Duration::from_secs(60)).await
+        maps.await_condition(NAME, wait::exists(), Duration::from_mins(1)).await
     };
     tokio::select! {
         ended = operator(client.clone())?.run() => panic!("the operator ended: {ended:?}"),
