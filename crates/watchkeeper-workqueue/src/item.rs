@@ -104,7 +104,6 @@ impl<'q, K: Key> Item<'q, K> {
     /// Finishes the key after a success and queues it again after `delay`, with its priority.
     ///
     /// Returns [`Admission::Refused`] if the queue is shut down.
-    #[doc(alias = "AddAfter")]
     #[doc(alias = "RequeueAfter")]
     pub fn requeue_after(mut self, delay: Duration) -> Admission {
         self.finish(Outcome::RequeueAt(self.queue.nanos_after(delay)))

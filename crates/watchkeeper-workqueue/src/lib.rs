@@ -76,12 +76,6 @@
 //! | priorities, causes | no | yes |
 //! | metrics | of named queues, if a provider is set | always counted: [`WorkQueue::stats`] |
 //! | `Touch` on a merged add | called on a pluggable queue | the priority and cause of the merged add count |
-//!
-//! # Implementation
-//!
-//! `core` is a state machine without locks, clocks or tasks: a slab of entries, a hash table of slots, a list per priority, an ordered
-//! set of delays. The other modules are a thin shell around it: one mutex, and a `Notify` for the waiting `get` futures. One of them
-//! runs the timer for the earliest delay.
 
 mod builder;
 mod cause;

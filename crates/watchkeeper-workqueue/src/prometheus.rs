@@ -12,9 +12,7 @@
 //!
 //! Each series has the labels `controller` and `name`. Both contain the name of the queue, as in controller-runtime; client-go
 //! only sets `name`. `priority` is the number of the [`Priority`](crate::Priority). A queue that has used more than 25 priorities has
-//! one depth series, with the priority `exceeded_cardinality_limit`, which limits the series as controller-runtime does. The empty
-//! priority that controller-runtime writes for queues without priorities does not occur, because every [`WorkQueue`] has them.
-//! Buckets are those of client-go.
+//! one depth series, with the priority `exceeded_cardinality_limit`, as in controller-runtime. Buckets are those of client-go.
 //!
 //! A queue counts whether or not it is registered ([`QueueStats`]). A scrape reads the figures, so registering a queue does
 //! not slow it down.
@@ -56,7 +54,6 @@ use crate::{DurationHistogram, Key, QueueStats, WorkQueue, queue::Sample, sync::
 /// See the [module](self) for the metrics and an example.
 #[derive(Debug, Clone)]
 #[doc(alias = "MetricsProvider")]
-#[doc(alias = "WorkQueueSubsystem")]
 pub struct QueueMetrics {
     queues: Arc<Queues>,
 }

@@ -19,7 +19,6 @@ use crate::sync::Mutex;
 /// ```
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Debug)]
-#[doc(alias = "BucketRateLimiter")]
 pub struct TokenBucket {
     interval: Duration,
     burst: u32,

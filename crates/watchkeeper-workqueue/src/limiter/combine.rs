@@ -24,9 +24,6 @@ use super::RateLimiter;
 /// assert_eq!(delays, [5, 100, 1000]);
 /// ```
 #[doc(alias = "TypedMaxOfRateLimiter")]
-#[doc(alias = "MaxOfRateLimiter")]
-#[doc(alias = "NewMaxOfRateLimiter")]
-#[doc(alias = "NewTypedMaxOfRateLimiter")]
 pub struct MaxOf<K> {
     limiters: Vec<Box<dyn RateLimiter<K>>>,
 }
@@ -66,8 +63,6 @@ impl<K: 'static> RateLimiter<K> for MaxOf<K> {
 /// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
-#[doc(alias = "WithMaxWaitRateLimiter")]
-#[doc(alias = "NewTypedWithMaxWaitRateLimiter")]
 pub struct WithMaxWait<L> {
     limiter: L,
     max: Duration,

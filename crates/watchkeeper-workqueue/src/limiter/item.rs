@@ -16,9 +16,6 @@ use super::RateLimiter;
 /// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
-#[doc(alias = "ItemExponentialFailureRateLimiter")]
-#[doc(alias = "NewItemExponentialFailureRateLimiter")]
-#[doc(alias = "NewTypedItemExponentialFailureRateLimiter")]
 pub struct ItemExponential {
     base: Duration,
     max: Duration,
@@ -52,8 +49,6 @@ impl<K> RateLimiter<K> for ItemExponential {
 /// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
-#[doc(alias = "ItemFastSlowRateLimiter")]
-#[doc(alias = "NewTypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow {
     fast: Duration,
     slow: Duration,

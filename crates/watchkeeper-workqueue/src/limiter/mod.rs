@@ -63,7 +63,6 @@ pub trait RateLimiter<K>: fmt::Debug + Send + Sync + 'static {
     /// Discards the state of a key that succeeded after failures or left the queue. The default implementation is empty.
     ///
     /// Limiters that store something per key override this method. The queue also calls it for keys without state.
-    #[doc(alias = "Forget")]
     fn forget(&self, key: &K) {
         let _ = key;
     }
@@ -93,7 +92,6 @@ pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
 
 /// Returns a limiter without a limit on all keys together: per key 1 ms doubling to 1000 s.
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
-#[doc(alias = "DefaultItemBasedRateLimiter")]
 pub fn default_item_limiter() -> ItemExponential {
     ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1000))
 }

@@ -51,7 +51,6 @@ impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
 #[doc(alias = "TypedDelayingInterface")]
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "PriorityQueue")]
-#[doc(alias = "scheduler")]
 #[doc(alias = "RateLimitingInterface")]
 #[doc(alias = "DelayingInterface")]
 pub struct WorkQueue<K: Key> {
@@ -96,17 +95,12 @@ struct Inner<K> {
 impl<K: Key> WorkQueue<K> {
     /// Creates a queue with the default rate limiter and clock. The name labels metrics and logs.
     #[doc(alias = "NewTypedRateLimitingQueue")]
-    #[doc(alias = "NewRateLimitingQueue")]
-    #[doc(alias = "NewNamedRateLimitingQueue")]
-    #[doc(alias = "NewDelayingQueue")]
-    #[doc(alias = "NewTypedDelayingQueue")]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self::builder(name).build()
     }
 
     /// Returns a builder, for a rate limiter, clock or starvation limit other than the default.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    #[doc(alias = "NewRateLimitingQueueWithConfig")]
     pub fn builder(name: impl Into<Arc<str>>) -> WorkQueueBuilder<K> {
         WorkQueueBuilder::new(name.into())
     }
@@ -186,7 +180,6 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Returns the figures of the queue, for metrics.
-    #[doc(alias = "MetricsProvider")]
     pub fn stats(&self) -> QueueStats {
         self.shared.observe(Core::stats)
     }

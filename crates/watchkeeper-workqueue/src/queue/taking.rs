@@ -26,9 +26,7 @@ impl<K: Key> WorkQueue<K> {
     /// ```
     #[doc(alias = "Get")]
     #[doc(alias = "GetWithPriority")]
-    #[doc(alias = "runWorker")]
     #[doc(alias = "processNextWorkItem")]
-    #[doc(alias = "processNextItem")]
     pub async fn get(&self) -> Option<Item<'_, K>> {
         // A worker whose queue is never empty has to yield to other tasks.
         tokio::task::coop::consume_budget().await;
