@@ -108,7 +108,7 @@ impl<K: Object> InformerController<K> {
     /// Lists and watches until `stop` completes, and then ends immediately. Queued changes are not processed.
     ///
     /// # Errors
-    /// [`StoreError`] when the cache rejected a change.
+    /// Returns [`StoreError`] if the cache rejected a change.
     #[doc(alias = "RunWithContext")]
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), StoreError> {
         let Self { name, parts, process, batch_keys } = self;

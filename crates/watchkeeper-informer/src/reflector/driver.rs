@@ -98,7 +98,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sets the options.
+    /// Sets the options. Defaults to [`ReflectorOptions::default`].
     pub fn options(mut self, options: ReflectorOptions) -> Self {
         self.options = options;
         self

@@ -239,7 +239,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// each registration.
     ///
     /// # Errors
-    /// [`Stopped`] when the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     #[doc(alias = "AddEventHandler")]
     #[doc(alias = "WatchStreamExt")]
     #[doc(alias = "ReflectHandle")]
@@ -252,7 +252,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// [`add_handler`](Self::add_handler).
     ///
     /// # Errors
-    /// [`Stopped`] when the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_handler_with(
@@ -267,7 +267,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Adds an asynchronous handler. See [`add_handler_with`](Self::add_handler_with).
     ///
     /// # Errors
-    /// [`Stopped`] when the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     pub fn add_async_handler(
         &self,
         handler: impl AsyncEventHandler<K>,
@@ -290,7 +290,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// is missing from this index only; see [`Index::health`].
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] when the cache already has an index with that name.
+    /// Returns [`IndexError::Duplicate`] if the cache already has an index with that name.
     #[doc(alias = "AddIndexers")]
     #[doc(alias = "FieldIndexer")]
     #[doc(alias = "GetFieldIndexer")]
