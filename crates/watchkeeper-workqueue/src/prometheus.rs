@@ -64,7 +64,7 @@ pub struct QueueMetrics {
 /// The registered queues by name. A queue that was dropped has no series, and its name is free.
 type Queues = Mutex<BTreeMap<String, Weak<dyn Sample>>>;
 
-/// The name of a queue is in use by another queue of the same registry.
+/// The error returned when the name of a queue is in use by another queue of the same registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a work queue named {name:?} is already registered in this metrics registry, and queues of one name would share their \

@@ -71,7 +71,7 @@ struct Shared<K: Key> {
     clock: Arc<dyn Clock>,
 }
 
-/// How [`WorkQueue::drain`] ended.
+/// The result of [`WorkQueue::drain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a drain that reached its deadline left keys unprocessed"]
 pub enum Drained {
@@ -79,9 +79,9 @@ pub enum Drained {
     Complete,
     /// The deadline passed first.
     DeadlineReached {
-        /// Keys still queued.
+        /// The number of keys that are still queued.
         queued: usize,
-        /// Keys still being processed.
+        /// The number of keys that are still being processed.
         processing: usize,
     },
 }
