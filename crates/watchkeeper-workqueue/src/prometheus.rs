@@ -16,7 +16,7 @@
 //! priority that controller-runtime writes for queues without priorities does not occur, because every [`WorkQueue`] has them.
 //! Buckets are those of client-go.
 //!
-//! A queue counts whether or not it is registered ([`QueueStats`]). A scrape reads the figures, so registering a queue does
+//! A queue counts whether or not it is registered ([`QueueStats`]). A scrape reads the values, so registering a queue does
 //! not slow it down.
 //!
 //! ```
@@ -115,7 +115,7 @@ impl QueueMetrics {
 struct QueueCollector(Arc<Queues>);
 
 impl QueueCollector {
-    /// Returns the figures of all queues that exist.
+    /// Returns the counters and gauges of all queues that exist.
     fn sample(&self) -> Vec<(String, QueueStats)> {
         let queues: Vec<(String, Arc<dyn Sample>)> = {
             let mut queues = self.0.lock();

@@ -31,7 +31,7 @@ use crate::{
     status::Monitor,
 };
 
-/// Lists and watches the sources of a [`Config`] and processes all changes.
+/// The loop that lists and watches the sources of a [`Config`], updates the cache and calls handlers.
 ///
 /// - **Batches are processed one at a time**, with the changes of each key in order.
 /// - **Backpressure.** While the queue is full, nothing is read from the server.

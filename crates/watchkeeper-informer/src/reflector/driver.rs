@@ -20,7 +20,7 @@ use super::{
 };
 use crate::status::{Monitor, Reporter};
 
-/// Lists and watches a collection, and passes every change to a [`DeltaSink`].
+/// A reflector: it lists and watches a collection, and passes every change to a [`DeltaSink`].
 ///
 /// # Guarantees
 ///

@@ -13,7 +13,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// Updates the cache with each batch of changes, then publishes the resulting events to all handlers.
+/// The consumer that updates the cache with each batch of changes, then publishes the resulting events to all handlers.
 ///
 /// A batch is applied and published under one [`ProcessorGuard`](crate::processor::ProcessorGuard), and a
 /// handler is added with a snapshot of the cache under one. Therefore no handler misses an event or receives

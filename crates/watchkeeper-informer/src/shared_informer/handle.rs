@@ -19,7 +19,8 @@ use crate::{
     sync::Mutex,
 };
 
-/// Lists and watches a collection, keeps a cache of it, and calls any number of handlers with every change.
+/// A shared informer: it lists and watches a collection, keeps a cache of it, and calls any number of handlers with
+/// every change.
 ///
 /// # Guarantees
 ///
