@@ -195,7 +195,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Makes names, uids and jitter reproducible.
+    /// Sets the seed of generated names, uids and jitter, so that they are reproducible. Defaults to a random seed.
     ///
     /// On a current-thread runtime the order of requests is reproducible too: expensive requests run inline instead of on a
     /// blocking thread.
@@ -211,7 +211,7 @@ impl ApiServerBuilder {
     /// with 401, because authentication is then the only protection of the server.
     ///
     /// # Errors
-    /// [`TokenFileError`] if a line is malformed, or if `csv` contains no token.
+    /// Returns [`TokenFileError`] if a line is malformed, or if `csv` contains no token.
     ///
     /// # Examples
     ///
@@ -295,7 +295,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the connection limits of a listening server.
+    /// Sets the connection limits of a listening server. Defaults to [`ConnectionLimits::default`].
     #[must_use]
     pub fn connection_limits(mut self, limits: ConnectionLimits) -> Self {
         self.listening.limits = limits;
@@ -419,7 +419,7 @@ impl ApiServer {
     /// The protocol is HTTP/1.1, or HTTP/2 for clients that start with HTTP/2.
     ///
     /// # Errors
-    /// An I/O error if the server cannot bind to the address.
+    /// Returns an I/O error if the server cannot bind to the address.
     ///
     /// # Examples
     ///
@@ -447,7 +447,7 @@ impl ApiServer {
     /// Serves HTTPS on `address` with a generated certificate. Clients trust the certificate of [`Endpoint::authority`].
     ///
     /// # Errors
-    /// An I/O error if the server cannot bind to the address or cannot generate a certificate.
+    /// Returns an I/O error if the server cannot bind to the address or cannot generate a certificate.
     #[doc(alias = "SecureServing")]
     pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Endpoint> {
         self.start(address, Some(TlsIdentity::new(address.ip())?)).await

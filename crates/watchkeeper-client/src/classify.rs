@@ -250,7 +250,7 @@ impl From<&Error> for Failure {
     }
 }
 
-/// The phase of a failure, and the last attempt since there was progress.
+/// The phase in which a failure occurred, and the last attempt that made no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
     phase: Phase,
@@ -290,7 +290,11 @@ pub struct Classification {
     pub reason: Reason,
 }
 
-/// Decides the reaction to a failure.
+/// Returns the reaction to a failed list or watch: resume, relist, relist from scratch, back off or give up.
+///
+/// Reflectors and waits of this project already call this function. Use it for a watch loop of your own, or to
+/// find out how a failure is handled. The more attempts have failed without progress
+/// ([`Situation::after`]), the more thorough or slower the reaction.
 ///
 /// ```
 /// use kube_core::Status;

@@ -108,7 +108,7 @@ impl Client {
     /// Returns a client configured from `KUBECONFIG`, `~/.kube/config` or the service account of the pod, in this order.
     ///
     /// # Errors
-    /// [`ConfigError`] when no configuration is found, or it is invalid.
+    /// Returns [`ConfigError`] if no configuration is found, or it is invalid.
     #[expect(
         clippy::unused_async,
         reason = "loading a configuration may become asynchronous; kube's is async too"

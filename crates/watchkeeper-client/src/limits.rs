@@ -13,23 +13,25 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The maximum size of one watch event in bytes, without its newline.
+    /// The maximum size of one watch event in bytes, without its newline. Defaults to 16 MiB.
     pub event_bytes: usize,
-    /// The maximum size of one object in bytes: a list item, or the whole body of a get.
+    /// The maximum size of one object in bytes: a list item, or the whole body of a get. Defaults to
+    /// 16 MiB.
     pub object_bytes: usize,
     /// The maximum size in bytes of a list that is read into memory as a whole, such as by
-    /// [`ResourceClient::list`](crate::rest::ResourceClient::list). Does not apply to streamed lists.
+    /// [`ResourceClient::list`](crate::rest::ResourceClient::list). Does not apply to streamed lists. Defaults
+    /// to 256 MiB.
     pub page_bytes: u64,
     /// The maximum ratio between the decompressed and the compressed size of a body. The ratio is checked
     /// once a body exceeds [`Limits::decompression_floor_bytes`], because small bodies of repetitive JSON
-    /// exceed any sensible ratio.
+    /// exceed any sensible ratio. Defaults to 200.
     pub decompression_ratio: u32,
-    /// The decompressed size in bytes below which the ratio is not checked.
+    /// The decompressed size in bytes below which the ratio is not checked. Defaults to 1 MiB.
     pub decompression_floor_bytes: u64,
     /// The maximum nesting depth of a JSON document. Parsing uses stack in proportion to the depth, so a
-    /// limit of thousands needs a larger stack.
+    /// limit of thousands needs a larger stack. Defaults to 128.
     pub json_depth: usize,
-    /// The maximum size of the response head in bytes: status line and headers.
+    /// The maximum size of the response head in bytes: status line and headers. Defaults to 64 KiB.
     pub header_bytes: usize,
 }
 

@@ -79,7 +79,7 @@
 //! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | the reconcile function, its input and its result |
 //! | [`Watch`], [`predicate`], [`Change`], [`each_state`], [`Triggers`] | which changes enqueue which keys |
 //! | [`HotLoop`], [`HotLoopLimits`] | detection of keys that trigger themselves |
-//! | [`metrics`] | metrics of controllers, requests and the process, under the usual names |
+//! | [`metrics`] | metrics of controllers, requests and the process, under the metric names of controller-runtime |
 //! | [`objects`] | finalizers, owner references, conditions, apply |
 //! | [`events`] | recording of Kubernetes events |
 //! | [`manager`] | several controllers as one program, with ordered start and stop |
@@ -97,10 +97,10 @@
 //! | `Owns`, `Watches` with `EnqueueRequestsFromMapFunc`, `WatchesRawSource` | [`owns`](Controller::owns), [`watches`](Controller::watches), [`watches_informer`](Controller::watches_informer), [`channel`](Controller::channel) |
 //! | `WithEventFilter`, `builder.WithPredicates` | [`filter`](Controller::filter), [`Watch::filter`] |
 //! | `Result{RequeueAfter}`, `Result.Priority` | [`Action::requeue_after`], [`Action::with_priority`] |
-//! | `reconcile.TerminalError` | [`ReconcileError::terminal`]; conflicts are [requeued quietly](ErrorClass::Conflict) by themselves |
-//! | `MaxConcurrentReconciles`, `ReconciliationTimeout`, `RecoverPanic` | [`workers`](Controller::workers), [`timeout`](Controller::timeout), always |
+//! | `reconcile.TerminalError` | [`ReconcileError::terminal`]; conflicts are [requeued soon](ErrorClass::Conflict), without a warning |
+//! | `MaxConcurrentReconciles`, `ReconciliationTimeout`, `RecoverPanic` | [`workers`](Controller::workers), [`timeout`](Controller::timeout); panics are always recovered |
 //! | `IgnoreNotFound` after a `Get` | [`Request::object`] is none |
-//! | a cached client that reads its own writes | [`Context::client`]; the key waits, not the read |
+//! | a cached client that reads its own writes | [`Context::client`]; the next reconcile of the key waits for the writes, reads do not wait |
 //! | a CRD that is missing stops the manager | [`Watch::optional`] |
 //! | `manager.Manager`, `AddHealthzCheck`, `GetEventRecorder` | [`Manager`](manager::Manager), [`add_health_check`](manager::Manager::add_health_check), [`recorder`](manager::Manager::recorder) |
 //! | metrics in the global registry, controller names validated against duplicates | [`Manager::add`](manager::Manager::add) registers [`metrics`] and rejects duplicate names |

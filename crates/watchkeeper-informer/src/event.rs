@@ -15,16 +15,17 @@ use std::{fmt, sync::Arc};
 ///
 /// When a handler is called, the cache contains the state of the event or a later one.
 ///
-/// Handlers do not receive every state. States that were superseded while the watch was interrupted, or while
-/// the backlog of a slow handler was [coalesced](crate::handler::HandlerOptions), are skipped.
+/// Handlers do not receive every state. Two kinds of states are skipped: those that were superseded while the watch
+/// was interrupted and the collection was listed again, and those that were superseded while the backlog of a
+/// slow handler was [coalesced](crate::handler::HandlerOptions).
 pub enum Event<K> {
     /// The object is new to this handler.
     #[doc(alias = "CreateEvent")]
     Added {
         /// The added object.
         object: Arc<K>,
-        /// Whether the object existed before: it is in the initial list, or was cached when the handler was
-        /// added.
+        /// Whether the object is not new on the server: it is in the initial list of the informer, or was cached
+        /// when the handler was added.
         is_initial: bool,
     },
     /// The object changed.
@@ -35,7 +36,9 @@ pub enum Event<K> {
         /// The current object.
         new: Arc<K>,
     },
-    /// The object is unchanged: a resync, or a relist that found it unchanged.
+    /// The object is unchanged: a resync is due. Handlers with
+    /// [`HandlerOptions::unchanged`](crate::handler::HandlerOptions::unchanged) also receive this event when a
+    /// relist finds the object unchanged.
     Synced(Arc<K>),
     /// The object was deleted.
     #[doc(alias = "DeleteEvent")]
@@ -64,8 +67,8 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns the object that the handler received before for this key, or `None` for an object that is new
-    /// to it.
+    /// Returns the object that the handler received last for this key, or `None` for an
+    /// [`Added`](Event::Added).
     pub fn last_seen(&self) -> Option<&Arc<K>> {
         match self {
             Self::Added { .. } => None,
@@ -75,8 +78,8 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns whether this is an [`Added`](Event::Added) of an object that existed before the handler was
-    /// added.
+    /// Returns whether this is an [`Added`](Event::Added) of the initial list, or of an object that was cached
+    /// when the handler was added.
     pub fn is_initial(&self) -> bool {
         matches!(self, Self::Added { is_initial: true, .. })
     }

@@ -64,7 +64,7 @@ impl ObjectKey {
     /// Creates a key from its parts. An empty namespace counts as none, as in the Kubernetes API.
     ///
     /// # Errors
-    /// [`KeyError`] when the name is empty, a part contains a slash, or the key is too long.
+    /// Returns [`KeyError`] if the name is empty, a part contains a slash, or the key is too long.
     #[doc(alias = "ExplicitKey")]
     pub fn new(namespace: Option<&str>, name: &str) -> Result<Self, KeyError> {
         KeyRef { namespace: namespace.unwrap_or_default(), name }.to_key()
@@ -73,7 +73,7 @@ impl ObjectKey {
     /// Returns the key of an object.
     ///
     /// # Errors
-    /// [`KeyError`] when the object has no name, or its name or namespace contains a slash.
+    /// Returns [`KeyError`] if the object has no name, or its name or namespace contains a slash.
     #[doc(alias = "MetaNamespaceKeyFunc")]
     #[doc(alias = "KeyFunc")]
     #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]

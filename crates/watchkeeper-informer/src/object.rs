@@ -14,7 +14,7 @@ pub trait Object: Resource + Send + Sync + 'static {
     /// Returns the key of the object.
     ///
     /// # Errors
-    /// [`KeyError`] when the object has no name, or its name or namespace contains a slash.
+    /// Returns [`KeyError`] if the object has no name, or its name or namespace contains a slash.
     fn object_key(&self) -> Result<ObjectKey, KeyError>
     where
         Self: Sized,

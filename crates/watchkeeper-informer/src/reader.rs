@@ -81,7 +81,7 @@ impl<K: Object> CacheReader<K> {
     /// Returns the index with this name.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the cache has no index with that name.
     pub fn index(&self, name: &str) -> Result<Index<K>, IndexError> {
         self.store.index(name)
     }
@@ -89,7 +89,7 @@ impl<K: Object> CacheReader<K> {
     /// Returns the objects with this value in an index, in unspecified order.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the cache has no index with that name.
     #[doc(alias = "ByIndex")]
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>, IndexError> {
         self.store.by_index(index, value)
@@ -98,7 +98,7 @@ impl<K: Object> CacheReader<K> {
     /// Returns the keys of the objects with this value in an index, sorted.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the cache has no index with that name.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         self.store.index_keys(index, value)
@@ -107,7 +107,7 @@ impl<K: Object> CacheReader<K> {
     /// Returns the values for which an index contains objects, sorted.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the cache has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the cache has no index with that name.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, index: &str) -> Result<Vec<Arc<str>>, IndexError> {
         self.store.index_values(index)

@@ -24,7 +24,8 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Returns the wall-clock time.
     fn wall_time(&self) -> SystemTime;
 
-    /// Returns a future that completes when [`now`](Self::now) is at least `at`.
+    /// Returns a future that completes when [`now`](Self::now) is at least `at`, a time since the origin of this
+    /// clock. Completes immediately if `at` has passed.
     fn sleep_until(&self, at: Duration) -> Sleep;
 
     /// Returns a future that completes when `duration` has passed.

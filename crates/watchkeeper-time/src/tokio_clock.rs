@@ -16,6 +16,12 @@ const FAR: Duration = Duration::from_hours(365 * 24);
 ///
 /// Waiting needs a tokio runtime with its timer enabled; reading the time does not. Timers of tokio have a resolution of one
 /// millisecond.
+///
+/// | constructor | wall-clock time |
+/// |---|---|
+/// | [`new`](Self::new) | that of the machine, also under paused time |
+/// | [`starting_at`](Self::starting_at) | starts at a given date and advances with tokio's time |
+/// | [`starting_now`](Self::starting_now) | starts at the current date and advances with tokio's time |
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     origin: Instant,
@@ -49,12 +55,16 @@ impl TokioClock {
         Self::starting_at(machine_date())
     }
 
-    /// Returns the current time as an instant, for values that users compare with instants of their own.
+    /// Returns the current time as a [`std::time::Instant`], for comparison with other instants. Follows paused time.
     pub fn instant(&self) -> StdInstant {
         instant().into_std()
     }
 
-    /// Returns the timer of [`Clock::sleep_until`] without an allocation.
+    /// Returns a future that completes when [`now`](Clock::now) is at least `at`, as [`Clock::sleep_until`] does, but
+    /// without an allocation.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime with its timer enabled.
     pub fn timer(&self, at: Duration) -> impl Future<Output = ()> + Send + use<> {
         let until = self.origin.checked_add(at).unwrap_or_else(|| instant() + FAR);
         tokio::time::sleep_until(until)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{Clock, Key, RateLimiter, TokioClock, WorkQueue, limiter::default_controller_limiter};
 
-/// Configures a [`WorkQueue`]: [`WorkQueue::builder`].
+/// A builder of a [`WorkQueue`], returned by [`WorkQueue::builder`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,19 +39,20 @@ impl<K: Key> WorkQueueBuilder<K> {
         self
     }
 
-    /// Sets the clock. Defaults to [`TokioClock`].
+    /// Sets the clock of delays and metrics, for tests with virtual time. Defaults to [`TokioClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Sets how many dequeues may pass over a waiting priority before one of its keys is dequeued. At least 1. Defaults to 16.
+    /// Sets the number of dequeues of higher priority after which a queued key of lower priority is dequeued next, so that
+    /// low priorities do not starve. Defaults to 16. Zero counts as 1.
     pub fn starvation_limit(mut self, dequeues: u32) -> Self {
         self.starvation_limit = dequeues;
         self
     }
 
-    /// Creates the queue.
+    /// Creates the queue. Starts no task.
     pub fn build(self) -> WorkQueue<K> {
         WorkQueue::from_builder(self)
     }

@@ -82,7 +82,7 @@ impl Causes {
         self.adds
     }
 
-    /// Returns true when no add had a cause.
+    /// Returns whether no add had a cause.
     pub fn is_empty(&self) -> bool {
         self.adds == 0
     }

@@ -10,14 +10,16 @@ use std::{
 
 use tokio::task::JoinSet;
 
-/// Runs `work` for each piece from 0 up to `pieces` on up to `workers` tasks, until all pieces are completed or `until` ends.
-/// Returns the number of completed pieces.
+/// Calls `work` once for each index below `pieces`, on up to `workers` tasks, and returns the number of completed pieces.
 ///
-/// When `until` ends first, no further piece is started; running pieces are completed. Dropping the future aborts them.
+/// Each task processes one piece at a time. Zero workers count as one. If `until` completes first, no further piece is started,
+/// and running pieces are completed. Use [`std::future::pending`] to process all pieces. Dropping the returned future aborts
+/// the running pieces.
 ///
 /// # Panics
 ///
-/// Panics with the payload of a panic in `work`, after the other tasks have stopped.
+/// Panics outside a tokio runtime. If `work` panics, no further piece is started; this function panics with the same payload
+/// when running pieces are completed.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

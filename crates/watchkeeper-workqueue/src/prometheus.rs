@@ -14,7 +14,7 @@
 //! only sets `name`. `priority` is the number of the [`Priority`](crate::Priority). A queue that has used more than 25 priorities has
 //! one depth series, with the priority `exceeded_cardinality_limit`, as in controller-runtime. Buckets are those of client-go.
 //!
-//! A queue counts whether or not it is registered ([`QueueStats`]). A scrape reads the figures, so registering a queue does
+//! A queue counts whether or not it is registered ([`QueueStats`]). A scrape reads the values, so registering a queue does
 //! not slow it down.
 //!
 //! ```
@@ -61,7 +61,7 @@ pub struct QueueMetrics {
 /// The registered queues by name. A queue that was dropped has no series, and its name is free.
 type Queues = Mutex<BTreeMap<String, Weak<dyn Sample>>>;
 
-/// The name of a queue is in use by another queue of the same registry.
+/// The error returned when the name of a queue is in use by another queue of the same registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a work queue named {name:?} is already registered in this metrics registry, and queues of one name would share their \
@@ -112,7 +112,7 @@ impl QueueMetrics {
 struct QueueCollector(Arc<Queues>);
 
 impl QueueCollector {
-    /// Returns the figures of all queues that exist.
+    /// Returns the counters and gauges of all queues that exist.
     fn sample(&self) -> Vec<(String, QueueStats)> {
         let queues: Vec<(String, Arc<dyn Sample>)> = {
             let mut queues = self.0.lock();

@@ -1,13 +1,13 @@
-//! The figures of a queue.
+//! The counters and gauges of a queue.
 
 use std::time::Duration;
 
 use crate::Priority;
 
-/// The figures of a queue at one moment: [`WorkQueue::stats`](crate::WorkQueue::stats).
+/// The counters and gauges of a queue at one moment, returned by [`WorkQueue::stats`](crate::WorkQueue::stats).
 ///
-/// A queue counts from its first key; nothing has to be enabled. [`prometheus`](crate::prometheus) exports these figures under
-/// the names of client-go. Other exporters read them from here.
+/// Every queue counts from its first key; nothing has to be enabled. [`prometheus`](crate::prometheus) exports these values under
+/// client-go's metric names. Use this type for other exporters.
 ///
 /// ```
 /// use watchkeeper_workqueue::{Priority, WorkQueue};

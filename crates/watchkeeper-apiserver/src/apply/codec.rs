@@ -35,7 +35,7 @@ pub(super) fn is_member(step: &Value) -> bool {
 /// Parses a `fieldsV1`. Steps with an unknown prefix are ignored, as are values that are not objects.
 ///
 /// # Errors
-/// An error if the key of a member is not a step of a path.
+/// Returns an error if the key of a member is not a step of a path.
 pub(crate) fn decode(fields: &Value) -> Result<FieldSet, InvalidElement> {
     let mut nodes = Vec::new();
     for (text, below) in fields.as_object().into_iter().flatten() {

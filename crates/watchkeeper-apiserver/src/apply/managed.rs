@@ -97,7 +97,7 @@ impl Managed {
     /// Parses a `managedFields`. None and null mean no managers.
     ///
     /// # Errors
-    /// An error if the value is not a list of complete entries.
+    /// Returns an error if the value is not a list of complete entries.
     pub(crate) fn decode(entries: Option<&Value>) -> Result<Self, InvalidManagedFields> {
         let mut managed = Self::default();
         let entries = match entries {

@@ -45,7 +45,7 @@ impl PathElement {
     /// Parses `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`. Returns none for unknown prefixes, which are to be ignored.
     ///
     /// # Errors
-    /// An error if the text has no prefix, or if the part after the prefix is malformed.
+    /// Returns an error if the text has no prefix, or if the part after the prefix is malformed.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, InvalidElement> {
         let invalid = |reason| InvalidElement { text: text.to_owned(), reason };
         let Some((prefix, rest)) = text.split_once(':').filter(|(prefix, _)| prefix.len() == 1) else {

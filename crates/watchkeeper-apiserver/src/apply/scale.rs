@@ -37,7 +37,7 @@ fn replicas_of_scale() -> FieldSet {
 /// Returns the `managedFields` of the scale of an object with these `managedFields`.
 ///
 /// # Errors
-/// An error if the `managedFields` of the object cannot be parsed.
+/// Returns an error if the `managedFields` of the object cannot be parsed.
 pub(crate) fn to_scale(
     entries: Option<&Value>,
     paths: &ReplicasPaths,
@@ -59,7 +59,7 @@ pub(crate) fn to_scale(
 /// Returns the `managedFields` of an object in `api_version` after those of its scale became `scale_entries`.
 ///
 /// # Errors
-/// An error if either cannot be parsed.
+/// Returns an error if either cannot be parsed.
 pub(crate) fn to_parent(
     entries: Option<&Value>,
     scale_entries: Option<&Value>,

@@ -51,7 +51,7 @@ impl CustomKinds {
     /// Returns the kinds of a stored definition. Empty unless the definition is established.
     ///
     /// # Errors
-    /// An error for a definition without names or a storage version, which no stored definition is.
+    /// Returns an error for a definition without names or a storage version, which no stored definition is.
     pub(crate) fn kinds(&self, definition: &Value) -> Result<CustomKind, ApiError> {
         if !is_established(definition) {
             return Ok(CustomKind::default());

@@ -29,7 +29,7 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// An explanation if the pattern is malformed or too large.
+    /// Returns an explanation if the pattern is malformed or too large.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let translated = translate(text);
         let mut refused = String::new();
@@ -151,7 +151,8 @@ impl Patterns {
     /// Compiles a pattern, or returns the one compiled before.
     ///
     /// # Errors
-    /// The errors of [`Pattern::new`], and one if the patterns of the schema together take too much memory.
+    /// Returns the errors of [`Pattern::new`], and one if the patterns of the schema together take too much
+    /// memory.
     pub(crate) fn compile(&mut self, text: &str) -> Result<Pattern, String> {
         if let Some(known) = self.compiled.get(text) {
             return known.clone();

@@ -99,7 +99,7 @@ pub(crate) fn body(
 /// Decodes the body of a subresource (`Scale`, `Eviction`, `TokenRequest`).
 ///
 /// # Errors
-/// The errors of [`body`].
+/// Returns the errors of [`body`].
 pub(crate) fn subresource(
     content_type: Option<&str>,
     body: &[u8],
@@ -115,7 +115,7 @@ pub(crate) fn subresource(
 /// Decodes the options in the body of a delete. Returns an empty object if there is no body.
 ///
 /// # Errors
-/// The errors of [`body`].
+/// Returns the errors of [`body`].
 pub(crate) fn delete_options(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
     if body.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

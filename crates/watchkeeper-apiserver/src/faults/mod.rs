@@ -64,7 +64,11 @@ use crate::{
     http::{ResponseBody, status_response},
 };
 
-/// A set of faults to inject. Clones are handles to the same set.
+/// A set of faults to inject into requests. Clones are handles to the same set.
+///
+/// [`ApiServer::faults`](crate::ApiServer::faults) returns the set for all clients of a server.
+/// [`client`](Self::client) applies a set to one client. If several faults match a request, only the one that was injected
+/// first applies. The [module documentation](self) has the guarantees.
 ///
 /// # Examples
 ///
@@ -117,7 +121,8 @@ impl Faults {
         Self { shared: Arc::new(Shared { clock, state: Mutex::default() }) }
     }
 
-    /// Injects `fault` into the requests that match, until the returned guard is dropped.
+    /// Injects `fault` into the requests that match `requests`, until the returned guard is dropped or the fault is
+    /// exhausted ([`Fault::times`]).
     #[doc(alias = "PrependReactor")]
     #[doc(alias = "interceptor")]
     pub fn inject(&self, requests: Requests, fault: Fault) -> ActiveFault {
@@ -157,7 +162,7 @@ impl Faults {
     /// Sends a request, and applies the first fault that matches it.
     ///
     /// # Errors
-    /// The error of `send`, or a connection error if the request or the response is lost.
+    /// Returns the error of `send`, or a connection error if the request or the response is lost.
     pub(crate) async fn apply<B, F>(
         &self,
         request: Request<B>,

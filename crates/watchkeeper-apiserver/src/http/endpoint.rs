@@ -7,7 +7,10 @@ use serde_json::json;
 
 use super::yaml;
 
-/// The address of a listening server, with everything that clients need to connect.
+/// The address of a listening server, with the CA certificate and the kubeconfig that clients need to connect.
+///
+/// [`ApiServer::listen`](crate::ApiServer::listen) and [`ApiServer::listen_tls`](crate::ApiServer::listen_tls) return
+/// endpoints. An endpoint is a value: dropping it does not stop the server.
 ///
 /// # Examples
 ///
@@ -42,21 +45,22 @@ impl Endpoint {
         self.address
     }
 
-    /// Returns the URL of the server.
+    /// Returns the URL of the server, such as `http://127.0.0.1:6443`.
     pub fn url(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Returns the certificate of the authority that clients must trust, in PEM. None without TLS.
+    /// Returns the CA certificate (PEM) that clients must trust, or `None` without TLS.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// Returns a kubeconfig for kubectl and other clients. `token` is the bearer token of the user.
+    /// Returns a kubeconfig as YAML, for kubectl and other clients. `token` is the bearer token of a user of
+    /// [`ApiServerBuilder::tokens`](crate::ApiServerBuilder::tokens).
     ///
-    /// Without a token, the kubeconfig contains a placeholder, because kubectl prompts for a password if it has no
-    /// credentials.
+    /// Pass `None` for a server without tokens. The kubeconfig then contains a placeholder token, because kubectl prompts
+    /// for a password if it has no credentials.
     pub fn kubeconfig(&self, token: Option<&str>) -> String {
         let name = "watchkeeper";
         let mut cluster = json!({"server": self.url()});

@@ -59,7 +59,7 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
 /// The header is tried first. An accepted token is removed from the subprotocols, so that it is not sent back.
 ///
 /// # Errors
-/// The error of the header if neither is accepted, or 401 for a malformed subprotocol.
+/// Returns the error of the header if neither is accepted, or 401 for a malformed subprotocol.
 pub(super) fn authenticate<U>(
     headers: &mut HeaderMap,
     authenticate: impl Fn(&HeaderMap) -> Result<U, ApiError>,

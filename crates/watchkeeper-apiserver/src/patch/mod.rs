@@ -69,7 +69,7 @@ impl Patch {
     /// Returns the object, of type `ty`, after the patch.
     ///
     /// # Errors
-    /// The errors of [`JsonPatch::apply`] and [`strategic()`].
+    /// Returns the errors of [`JsonPatch::apply`] and [`strategic()`].
     pub(crate) fn apply(&self, object: &Value, ty: &TypeRef) -> Result<Value, ApiError> {
         match self {
             Self::Json(patch) => patch.apply(object),

@@ -31,7 +31,7 @@ impl<'a> Envelope<'a> {
     /// Parses an envelope. `body` starts after [`MAGIC`].
     ///
     /// # Errors
-    /// An error if `body` is not an envelope.
+    /// Returns an error if `body` is not an envelope.
     pub(crate) fn open(body: &'a [u8]) -> Result<Self, WireError> {
         let mut envelope = Self { api_version: "", kind: "", raw: &[] };
         for member in Fields::new(body) {

@@ -44,7 +44,7 @@ impl Limits<'_> {
 /// Decodes a message of type `ty` as JSON. Unknown fields are skipped, as in Go.
 ///
 /// # Errors
-/// An error if the bytes are not protobuf, or not of this type.
+/// Returns an error if the bytes are not protobuf, or not of this type.
 pub(crate) fn read(message: &[u8], ty: &TypeRef) -> Result<Value, WireError> {
     let mut members = Map::new();
     let weight = Cell::new(0);

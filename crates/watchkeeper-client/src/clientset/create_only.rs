@@ -41,7 +41,7 @@ impl<K: Resource + Serialize + DeserializeOwned> CreateOnlyClient<K> {
     /// Creates the object and returns it with the result in its status.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A negative result is not an error.
+    /// Returns [`Error`] if the request fails. A negative result is not an error.
     pub async fn create(&self, object: &K) -> Result<K, Error> {
         self.create_with(&PostParams::default(), object).await
     }

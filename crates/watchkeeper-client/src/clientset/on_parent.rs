@@ -13,7 +13,8 @@ impl ResourceClient<Pod> {
     /// Binds a pod to the node that `binding.target` names, as a scheduler does.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A pod that is already bound is a [conflict](Error::is_conflict).
+    /// Returns [`Error`] if the request fails. A pod that is already bound is a
+    /// [conflict](Error::is_conflict).
     pub async fn bind(&self, name: &str, params: &PostParams, binding: &Binding) -> Result<Status, Error> {
         self.create_subresource(name, "binding", params, binding).await
     }
@@ -23,7 +24,7 @@ impl ResourceClient<ServiceAccount> {
     /// Creates a token of a service account and returns it in the status.
     ///
     /// # Errors
-    /// [`Error`] when the request fails.
+    /// Returns [`Error`] if the request fails.
     #[doc(alias = "create_token_request")]
     pub async fn create_token(
         &self,
@@ -39,7 +40,7 @@ impl ResourceClient<CertificateSigningRequest> {
     /// Approves or denies a certificate signing request by the conditions in its status.
     ///
     /// # Errors
-    /// [`Error`] when the request fails.
+    /// Returns [`Error`] if the request fails.
     #[doc(alias = "get_approval")]
     pub async fn update_approval(
         &self,
@@ -55,7 +56,7 @@ impl ResourceClient<Namespace> {
     /// Replaces the finalizers in the spec of a namespace. A deleted namespace without finalizers is removed.
     ///
     /// # Errors
-    /// [`Error`] when the request fails.
+    /// Returns [`Error`] if the request fails.
     pub async fn finalize(
         &self,
         name: &str,

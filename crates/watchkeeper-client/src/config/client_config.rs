@@ -125,7 +125,7 @@ impl ClientConfig {
         &self.default_namespace
     }
 
-    /// Sets the namespace of requests that specify none.
+    /// Sets the namespace of requests that specify none. Defaults to `default`.
     pub fn with_default_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.default_namespace = namespace.into();
         self
@@ -291,7 +291,7 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the memory limits of a response.
+    /// Sets the memory limits of a response. Defaults to [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -28,19 +28,19 @@ pub struct Kubeconfig {
     pub(super) is_trusted: bool,
 }
 
-/// A context of a kubeconfig.
+/// A context of a kubeconfig, as listed by [`Kubeconfig::contexts`] and `kubectl config get-contexts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextInfo {
     /// The name of the context.
     pub name: String,
-    /// The cluster of the context.
+    /// The name of the cluster entry to which the context refers.
     pub cluster: String,
-    /// The user of the context.
+    /// The name of the user entry to which the context refers, or `None` for requests without credentials.
     pub user: Option<String>,
-    /// The namespace of requests that specify none.
+    /// The namespace of requests that specify none. `None` means `default`.
     pub namespace: Option<String>,
-    /// Whether this is the current context.
+    /// Whether this is the `current-context` of the kubeconfig.
     pub is_current: bool,
 }
 

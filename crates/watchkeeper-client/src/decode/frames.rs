@@ -5,12 +5,14 @@ use bytes::{Buf, Bytes};
 use super::{DecodeError, spill::Spill};
 use crate::limits::Limits;
 
-/// A splitter of a watch body into frames, fed chunk by chunk.
+/// A splitter of a watch response body into frames, fed chunk by chunk.
 ///
-/// A frame is a line. Blank lines are skipped, and lines may end with `\r\n`. A frame within one chunk is a
-/// slice of it, not a copy; only a frame that spans chunks is assembled in a buffer. At most
-/// [`Limits::event_bytes`] are buffered: a longer line is an error as soon as it exceeds the limit, even if
-/// its end never arrives.
+/// A frame is one line, which contains one watch event as JSON. Blank lines are skipped, and lines may end with
+/// `\r\n`. Frames are not parsed or validated.
+///
+/// A frame within one chunk is a slice of it, not a copy. A frame that spans chunks is assembled in a buffer of
+/// at most [`Limits::event_bytes`] (16 MiB by default). A longer line is an error as soon as it exceeds the
+/// limit, even if its end never arrives.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -72,7 +74,9 @@ impl FrameSplitter {
         Ok(None)
     }
 
-    /// Returns the last frame, if the body ended without a newline.
+    /// Returns the remaining bytes as the last frame, if the body did not end with a newline.
+    ///
+    /// The frame is incomplete if the connection broke in the middle of an event.
     pub fn finish(mut self) -> Option<Bytes> {
         let line = self.spill.take();
         self.trimmed(line).ok().flatten()

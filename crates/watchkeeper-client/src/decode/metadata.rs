@@ -7,11 +7,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// An object of any kind, reduced to its type and metadata, as returned by a metadata-only list or watch.
 ///
-/// It is equivalent to kube's [`PartialObjectMeta`], into which it converts, but decodes in half the time:
-/// kube's type buffers the whole document to find the type fields.
+/// Clients and informers of this type request metadata only, so the server sends neither spec nor status. The
+/// [dynamic type](Resource::DynamicType) is an [`ApiResource`], so the kind can be chosen at run time: see
+/// [`Client::resource_with`](crate::Client::resource_with).
+///
+/// This type is equivalent to kube's [`PartialObjectMeta`] and converts into it and from it. Decoding does not buffer
+/// the whole document to find the type fields, as that of kube's type does.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ObjectMetadata {
-    /// The type fields, which items of a list may lack.
+    /// The `apiVersion` and `kind` of the object. `None` if either is missing, as in items of a list.
     #[serde(flatten)]
     pub types: Option<TypeMeta>,
     /// The metadata of the object.

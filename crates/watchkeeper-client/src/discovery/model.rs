@@ -99,13 +99,14 @@ pub struct GroupVersionFailure {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureReason {
-    /// The server behind this group-version is unreachable, and the API server has only an outdated result.
+    /// The API server marks the group-version as stale, because the aggregated API server that serves it does not
+    /// respond. The outdated resources are not used.
     #[error("the API server marks it stale: the server behind it does not respond")]
     Stale,
-    /// The request for the document failed.
+    /// The request for the discovery document of the group-version failed.
     #[error("{0}")]
     Request(#[source] Arc<Error>),
-    /// The document could not be parsed.
+    /// The discovery document could not be parsed. Contains the message of the parser.
     #[error("its discovery document cannot be parsed: {0}")]
     Document(String),
 }
@@ -116,7 +117,7 @@ impl fmt::Display for GroupVersionFailure {
     }
 }
 
-/// A row of [`ServerResources::api_resources`].
+/// A resource and its preferred version, as a row of [`ServerResources::api_resources`] and `kubectl api-resources`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiResourceRow<'a> {

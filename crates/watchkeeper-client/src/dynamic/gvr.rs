@@ -50,7 +50,7 @@ impl fmt::Display for GroupVersionResource {
     }
 }
 
-/// The error of parsing a text that is not the name of a resource.
+/// The error returned when a text is not a valid resource name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} does not name a resource; write group/version/resource, or version/resource for the core group"

@@ -110,14 +110,14 @@ impl<K: DeserializeOwned> ListWatch<K> {
 }
 
 impl<K> ListWatch<K> {
-    /// Sets the label selector.
+    /// Sets the label selector, in the syntax of `kubectl get -l`. Defaults to none: all objects.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// Sets the field selector.
+    /// Sets the field selector, such as `spec.nodeName=a`. Defaults to none: all objects.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
@@ -131,14 +131,14 @@ impl<K> ListWatch<K> {
         self
     }
 
-    /// Sets the time limits.
+    /// Sets the time limits. Defaults to [`Timeouts::default`].
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Sets the seed of the randomized watch timeouts, for reproducible runs.
+    /// Sets the seed of the randomized watch timeouts, for reproducible runs. Defaults to a random seed.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { random: Mutex::new(fastrand::Rng::with_seed(seed)), ..self }

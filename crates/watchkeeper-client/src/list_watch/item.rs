@@ -23,7 +23,7 @@ enum Body<K> {
     Broken(DecodeError),
 }
 
-/// The error of decoding one object, with the object's identity.
+/// The error reported for an object that cannot be decoded, with the identity of the object.
 ///
 /// Other objects are not affected. A cache keeps the object's last valid state, if any, and reports this
 /// error.

@@ -58,7 +58,7 @@ impl ListRequest {
         self
     }
 
-    /// Sets the interpretation of the resourceVersion.
+    /// Sets the interpretation of the resourceVersion: exactly this version, or not older than it.
     #[must_use]
     pub fn version_match(mut self, version_match: VersionMatch) -> Self {
         self.version_match = Some(version_match);
@@ -93,14 +93,16 @@ impl ListRequest {
 #[non_exhaustive]
 #[doc(alias = "DefaultEnableWatchBookmarks")]
 pub struct WatchRequest {
-    /// The resourceVersion to start after.
+    /// The resourceVersion after which the watch starts. With `None`, the server first sends an
+    /// ADDED event for every existing object.
     pub resource_version: Option<String>,
     /// The time for which the server keeps the watch open. `None` lets the source choose a random time, so
     /// that many watches do not end at once.
     pub timeout: Option<Duration>,
-    /// Whether the server may send bookmarks.
+    /// Whether the server may send bookmarks. Defaults to true.
     pub bookmarks: bool,
-    /// Whether the watch starts with an event for every existing object, ended by an annotated bookmark.
+    /// Whether the watch is a streaming list: it starts with an ADDED event for every existing object, followed by a
+    /// bookmark that is annotated with `k8s.io/initial-events-end`. Defaults to false.
     pub send_initial_events: bool,
 }
 

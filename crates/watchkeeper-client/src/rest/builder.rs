@@ -227,7 +227,8 @@ impl RequestBuilder {
     /// Returns the request without sending it.
     ///
     /// # Errors
-    /// [`InvalidRequest`] for the first invalid part, a missing resource, or a write with a retry policy.
+    /// Returns [`InvalidRequest`] for the first invalid part, a missing resource, or a write with a retry
+    /// policy.
     pub fn build(self) -> Result<ApiRequest, InvalidRequest> {
         let request = self.request?;
         if self.options.retry.is_some() && !self.verb.is_read() {
@@ -255,7 +256,7 @@ impl RequestBuilder {
     /// Sends the request and decodes the response as `T`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the request is invalid, and any other [`Error`] when it fails or the response is not a `T`.
+    /// Returns [`Error::Invalid`] if the request is invalid, and any other [`Error`] when it fails or the response is not a `T`.
     #[doc(alias = "Do")]
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
         let ready = self.ready()?;

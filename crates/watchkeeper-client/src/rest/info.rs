@@ -97,7 +97,7 @@ pub enum RequestTarget {
     Path(AbsolutePath),
 }
 
-/// The verb and target of a request, which start every error message. Contains neither query nor body.
+/// The verb and the target of a request, for error messages. Neither query nor body is included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestInfo {

@@ -1,9 +1,12 @@
-//! Requests as values, and the clients that send them.
+//! API requests as values, and the clients that send them.
 //!
-//! | module | contents |
+//! Most programs use [`ResourceClient`], which [`Client::resource`] returns: get, list, watch, create, update, patch, apply and
+//! delete of one type. [`RestClient`] sends single requests to any other path.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `path` | [`ResourcePath`]: checked, encoded, parses back |
-//! | `request` | [`ApiRequest`]: a verb on a path with parameters and body; pure |
+//! | `path` | [`ResourcePath`]: a validated path with percent-encoded segments, which can be parsed from text |
+//! | `request` | [`ApiRequest`]: verb, path, parameters and body of a request, without any I/O |
 //! | `builder` | [`RequestBuilder`]: builds and sends an [`ApiRequest`] |
 //! | `resource` | [`ResourceClient`]: the verbs of one type |
 //! | `retry` | [`Retry`] and [`retry_on_conflict`] |

@@ -20,11 +20,13 @@ pub trait QueryParams {
     /// Checks the parameters and appends them to `query`.
     ///
     /// # Errors
-    /// [`InvalidRequest::Params`] when the parameters contradict each other.
+    /// Returns [`InvalidRequest::Params`] if the parameters contradict each other.
     fn append_to(&self, query: &mut Query) -> Result<(), InvalidRequest>;
 }
 
-/// The query of a request: names and values in the order in which they were added. Encoded when the request is built.
+/// The query parameters of a request, in the order in which they were added.
+///
+/// Names and values are stored unencoded. They are percent-encoded when the request is converted for sending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(String, String)>,

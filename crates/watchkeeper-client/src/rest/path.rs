@@ -24,7 +24,7 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The part of a path that was rejected.
+/// A part of a [`ResourcePath`], as named in a [`PathError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Segment {
@@ -161,7 +161,7 @@ impl ResourcePath {
     /// Returns the cluster-wide collection of a resource. The core group is `""`.
     ///
     /// # Errors
-    /// [`PathError`] when a part is empty, is `.` or `..`, or contains an invalid character. The group may be empty.
+    /// Returns [`PathError`] if a part is empty, is `.` or `..`, or contains an invalid character. The group may be empty.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -184,7 +184,7 @@ impl ResourcePath {
     /// Returns this path in a namespace.
     ///
     /// # Errors
-    /// [`PathError`] when the namespace is empty, is `.` or `..`, or contains an invalid character.
+    /// Returns [`PathError`] if the namespace is empty, is `.` or `..`, or contains an invalid character.
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Result<Self, PathError> {
         self.namespace = Some(checked(Segment::Namespace, namespace)?);
         Ok(self)
@@ -193,7 +193,7 @@ impl ResourcePath {
     /// Returns the path of one object of the collection.
     ///
     /// # Errors
-    /// [`PathError`] when the name is empty, is `.` or `..`, or contains an invalid character.
+    /// Returns [`PathError`] if the name is empty, is `.` or `..`, or contains an invalid character.
     pub fn named(mut self, name: impl Into<String>) -> Result<Self, PathError> {
         self.name = Some(checked(Segment::Name, name)?);
         Ok(self)
@@ -202,7 +202,7 @@ impl ResourcePath {
     /// Appends a subresource of the object. Each call adds one segment, as `proxy` paths need.
     ///
     /// # Errors
-    /// [`PathError`] when the path has no object name, or the subresource is empty, is `.` or `..`, or contains an invalid
+    /// Returns [`PathError`] if the path has no object name, or the subresource is empty, is `.` or `..`, or contains an invalid
     /// character.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Result<Self, PathError> {
         let subresource = checked(Segment::Subresource, subresource)?;
@@ -340,7 +340,7 @@ impl AbsolutePath {
     /// Creates a path from text that is not percent-encoded. One trailing slash is ignored.
     ///
     /// # Errors
-    /// [`PathError`] when the path does not start with `/`, or a segment is empty, is `.` or `..`, or contains an invalid
+    /// Returns [`PathError`] if the path does not start with `/`, or a segment is empty, is `.` or `..`, or contains an invalid
     /// character.
     pub fn new(path: &str) -> Result<Self, PathError> {
         let inner = path.strip_prefix('/').ok_or_else(|| PathError::NotAbsolute(path.to_owned()))?;

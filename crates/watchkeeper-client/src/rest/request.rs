@@ -106,7 +106,7 @@ impl ApiRequest {
     /// Creates the request that reads one object or subresource.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names no object or the parameters are invalid.
+    /// Returns [`InvalidRequest`] if the path names no object or the parameters are invalid.
     pub fn get(path: ResourcePath, params: &GetParams) -> Result<Self, InvalidRequest> {
         Self::on_object(Verb::Get, path)?.with_params(params)
     }
@@ -114,7 +114,7 @@ impl ApiRequest {
     /// Creates the request that reads a collection, or one page of it.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names an object or the parameters are invalid.
+    /// Returns [`InvalidRequest`] if the path names an object or the parameters are invalid.
     pub fn list(path: ResourcePath, params: &ListParams) -> Result<Self, InvalidRequest> {
         Self::on_collection(Verb::List, path)?.with_params(params)
     }
@@ -122,7 +122,7 @@ impl ApiRequest {
     /// Creates the request that watches a collection after `resource_version`. With `""`, the server chooses the start.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names an object or the parameters are invalid.
+    /// Returns [`InvalidRequest`] if the path names an object or the parameters are invalid.
     pub fn watch(
         path: ResourcePath,
         params: &WatchParams,
@@ -138,7 +138,7 @@ impl ApiRequest {
     /// Creates the request that creates an object, or a subresource of an object (an eviction, a binding, a token).
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names an object without a subresource, the parameters are invalid, or `object` does
+    /// Returns [`InvalidRequest`] if the path names an object without a subresource, the parameters are invalid, or `object` does
     /// not serialize.
     pub fn create(
         path: ResourcePath,
@@ -156,7 +156,7 @@ impl ApiRequest {
     /// Creates the request that replaces an object or a subresource.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names no object, the parameters are invalid, or `object` does not serialize.
+    /// Returns [`InvalidRequest`] if the path names no object, the parameters are invalid, or `object` does not serialize.
     pub fn update(
         path: ResourcePath,
         params: &PostParams,
@@ -168,7 +168,7 @@ impl ApiRequest {
     /// Creates the request that patches an object or a subresource.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names no object, the parameters do not fit the kind of patch, or the patch does not
+    /// Returns [`InvalidRequest`] if the path names no object, the parameters do not fit the kind of patch, or the patch does not
     /// serialize. An apply needs a field manager, and only an apply can be forced.
     pub fn patch<P: Serialize>(
         object: ResourcePath,
@@ -192,7 +192,7 @@ impl ApiRequest {
     /// Creates the request that deletes an object.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names no object.
+    /// Returns [`InvalidRequest`] if the path names no object.
     pub fn delete(path: ResourcePath, params: &DeleteParams) -> Result<Self, InvalidRequest> {
         Ok(Self::on_object(Verb::Delete, path)?.with_delete_options(delete_body(params)?))
     }
@@ -200,7 +200,7 @@ impl ApiRequest {
     /// Creates the request that deletes the objects of a collection that `list` selects.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path names an object or the parameters are invalid.
+    /// Returns [`InvalidRequest`] if the path names an object or the parameters are invalid.
     pub fn delete_collection(
         path: ResourcePath,
         params: &DeleteParams,
@@ -225,7 +225,7 @@ impl ApiRequest {
     /// Adds parameters to the query.
     ///
     /// # Errors
-    /// [`InvalidRequest::Params`] when the parameters contradict each other.
+    /// Returns [`InvalidRequest::Params`] if the parameters contradict each other.
     pub fn with_params(mut self, params: &impl QueryParams) -> Result<Self, InvalidRequest> {
         params.append_to(&mut self.query)?;
         Ok(self)
@@ -240,7 +240,7 @@ impl ApiRequest {
     /// Sets a header and replaces its previous value.
     ///
     /// # Errors
-    /// [`InvalidRequest::Header`] when the name or the value is not valid in a header.
+    /// Returns [`InvalidRequest::Header`] if the name or the value is not valid in a header.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidRequest> {
         let invalid = || InvalidRequest::Header(name.chars().filter(|c| !c.is_control()).collect());
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
@@ -252,7 +252,7 @@ impl ApiRequest {
     /// Sets the body to `object` as JSON.
     ///
     /// # Errors
-    /// [`InvalidRequest::Body`] when `object` does not serialize.
+    /// Returns [`InvalidRequest::Body`] if `object` does not serialize.
     pub fn with_json(self, object: &impl Serialize) -> Result<Self, InvalidRequest> {
         let body = serde_json::to_vec(object).map_err(|_| InvalidRequest::Body)?;
         Ok(self.with_body(JSON, body))
@@ -261,7 +261,7 @@ impl ApiRequest {
     /// Sets the body to a patch.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the patch does not serialize or its kind is not supported.
+    /// Returns [`InvalidRequest`] if the patch does not serialize or its kind is not supported.
     pub fn with_patch<P: Serialize>(self, patch: &Patch<P>) -> Result<Self, InvalidRequest> {
         let (content_type, body) = patch_body(patch)?;
         Ok(self.with_body(content_type, body))
@@ -298,7 +298,8 @@ impl ApiRequest {
     /// compression must limit the body while it is decompressed.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path is ambiguous for a server, or path and query do not form a valid URI.
+    /// Returns [`InvalidRequest`] if the path is ambiguous for a server, or path and query do not form a
+    /// valid URI.
     pub fn into_http(self) -> Result<http::Request<Vec<u8>>, InvalidRequest> {
         let mut uri = match &self.info.target {
             RequestTarget::Resource(path) => {

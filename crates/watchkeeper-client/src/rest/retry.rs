@@ -29,13 +29,13 @@ use crate::{
 pub struct Retry {
     /// The maximum number of attempts, including the first. 1 never retries.
     pub max_attempts: u32,
-    /// The first wait.
+    /// The delay before the second attempt, before jitter.
     pub base: Duration,
-    /// The factor between consecutive waits.
+    /// The factor between consecutive delays. Values below 1 count as 1.
     pub factor: f64,
-    /// The longest wait before jitter.
+    /// The longest delay, before jitter.
     pub cap: Duration,
-    /// The part of a wait that is added at random, between 0 and 1.
+    /// The maximum random extension of a delay, as a fraction of it between 0 and 1.
     pub jitter: f64,
     /// The seed of the jitter; `None` for a random one.
     pub seed: Option<u64>,
@@ -81,7 +81,7 @@ impl Retry {
         self
     }
 
-    /// Returns the waits of one operation.
+    /// Returns the delays between the attempts of one operation.
     pub fn backoff(&self) -> Backoff {
         Backoff {
             attempts_left: self.retries(),
@@ -100,7 +100,9 @@ impl Retry {
     }
 }
 
-/// The waits of one operation, in order. Reads no clock: the caller waits.
+/// The successive delays between the attempts of one operation, created by [`Retry::backoff`].
+///
+/// A backoff only calculates delays. The caller waits for them.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     policy: Retry,
@@ -110,7 +112,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Starts over with the first wait, after progress.
+    /// Restarts the backoff: the next delay is the first one, and all attempts are available again. Call this after progress.
     pub fn reset(&mut self) {
         self.attempts_left = self.policy.retries();
         self.wait = self.policy.first_wait();
@@ -128,7 +130,7 @@ impl Backoff {
     }
 }
 
-/// Returns the product, or a long duration if the product is none.
+/// Returns the product, or a long duration if the product is not a valid duration.
 fn scaled(wait: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(wait.as_secs_f64() * factor).unwrap_or(2 * MAX_RETRY_AFTER)
 }
@@ -207,7 +209,7 @@ impl ConflictError for kube_client::Error {
 /// cache shows the other write. [`Retry::conflicts`] is client-go's default.
 ///
 /// # Errors
-/// The first error that is not a conflict, or the conflict of the last attempt.
+/// Returns the first error that is not a conflict, or the conflict of the last attempt.
 ///
 /// ```no_run
 /// # use watchkeeper_client::{Client, Error, rest::{Retry, retry_on_conflict}};

@@ -80,7 +80,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unmet`] at the end of the time: with the condition, the state observed last, and the last failure of a
+    /// Returns [`Error::Unmet`] after `within`, with the condition, the state observed last, and the last failure of a
     /// request. Failures that do not pass by themselves (401, 403, a resource that is not served) are returned at once.
     #[doc(alias = "wait_for")]
     #[doc(alias = "UntilWithSync")]

@@ -38,8 +38,13 @@ pub struct EventWriter {
     metrics: EventMetrics,
 }
 
-/// Creates a recorder and the writer of its events. Give the recorder the name of a controller with
-/// [`Recorder::named`].
+/// Creates a recorder of events, and the writer that sends them to the API server.
+///
+/// A [`Manager`](crate::manager::Manager) does this itself: use
+/// [`Manager::recorder`](crate::manager::Manager::recorder). Without a manager, run the writer in a task
+/// ([`EventWriter::run`]), and name the recorder after the reporting controller ([`Recorder::named`]; the default is
+/// `controller`). Recording never waits. Events that exceed the queue of
+/// [`EventOptions::queue`] are dropped and counted in `metrics`.
 #[doc(alias = "NewBroadcaster")]
 pub fn channel(
     client: &Client,

@@ -41,21 +41,22 @@ impl LeaderElection {
         }
     }
 
-    /// Sets the identity of this replica.
+    /// Sets the identity of this replica, which must be unique among the replicas. Defaults to the host name with a
+    /// random suffix.
     #[must_use]
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
     }
 
-    /// Sets the durations.
+    /// Sets the lease duration, renew deadline and retry period. Defaults to 15 s, 10 s and 2 s.
     #[must_use]
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = timing;
         self
     }
 
-    /// Sets whether the lease is released at the end (`true`) or left to expire.
+    /// Sets whether the lease is released at the end (`true`) or left to expire. Defaults to true.
     #[doc(alias = "ReleaseOnCancel")]
     #[must_use]
     #[doc(alias = "LeaderElectionReleaseOnCancel")]

@@ -7,7 +7,10 @@ use watchkeeper_client::kube_client::client::Body;
 
 use super::Leadership;
 
-/// A write was rejected before sending, because this replica does not lead.
+/// The error of a write that was not sent, because this replica does not hold the lease.
+///
+/// Returned by clients of [`Leadership::fence`], as a source of the client's error. A manager uses such a client if
+/// [`ManagerOptions::fences_writes`](crate::options::ManagerOptions::fences_writes) is set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write rejected: replica {identity} does not hold the lease {lease}; stop work when leadership is lost"

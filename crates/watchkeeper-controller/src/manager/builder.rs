@@ -17,7 +17,21 @@ use crate::{
     time::Time,
 };
 
-/// A builder of a [`Manager`], with default options, without leader election and with an empty registry.
+/// A builder of a [`Manager`], returned by [`Manager::builder`].
+///
+/// ```
+/// use watchkeeper_controller::{leader::LeaderElection, manager::Manager, options::ManagerOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let client = watchkeeper_apiserver::ApiServer::in_process().client();
+/// let mut options = ManagerOptions::default();
+/// options.metrics_address = Some(([0, 0, 0, 0], 8080).into());
+/// let election = LeaderElection::new("shop", "shop.example.com"); // the namespace and the name of the lease
+/// let manager = Manager::builder(client).options(options).leader_election(election).build();
+/// # drop(manager);
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a builder has no effect until the manager is built"]
 pub struct ManagerBuilder {
@@ -41,32 +55,34 @@ impl ManagerBuilder {
         }
     }
 
-    /// Sets the options.
+    /// Sets the addresses of the HTTP endpoints, time limits and checks. Defaults to [`ManagerOptions::default`], which
+    /// serves no endpoints.
     pub fn options(mut self, options: ManagerOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Enables leader election: controllers run only while this replica leads. Accepts an `Option`, as
-    /// produced by command-line flags.
+    /// Enables leader election: controllers run only while this replica leads. Defaults to none, so that every replica
+    /// runs its controllers. `None`, as from a command-line flag, also disables leader election.
     pub fn leader_election(mut self, election: impl Into<Option<LeaderElection>>) -> Self {
         self.election = election.into();
         self
     }
 
-    /// Sets how events are recorded.
+    /// Sets the limits and intervals of event recording. Defaults to [`EventOptions::default`].
     pub fn events(mut self, events: EventOptions) -> Self {
         self.events = events;
         self
     }
 
-    /// Sets the clocks.
+    /// Sets the clock, for tests with virtual time. Defaults to [`Time::system`].
     pub fn time(mut self, time: Time) -> Self {
         self.time = time;
         self
     }
 
-    /// Sets the metrics registry, such as one that already contains metrics of the program.
+    /// Sets the metrics registry, such as one that already contains metrics of the program. Defaults to an empty
+    /// registry.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self

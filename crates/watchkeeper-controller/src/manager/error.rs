@@ -9,13 +9,14 @@ use crate::{http::EndpointError, leader::LeadError, metrics::DuplicateName, rbac
 ///
 /// # Exit codes
 ///
-/// [`exit_code`](Self::exit_code) maps each error to the exit code of the program:
+/// [`exit_code`](Self::exit_code) maps each error to an exit code. The program exits with it itself, for example with
+/// `ExitCode::from(error.exit_code())` in `main`.
 ///
 /// | code | meaning |
 /// |---|---|
 /// | 0 | stopped on request, and everything ended in time |
 /// | 1 | a runnable failed or panicked |
-/// | 2 | not used here: invalid command line |
+/// | 2 | invalid command line; returned by the parser of arguments, not by a manager |
 /// | 3 | startup failed: a cache cannot sync or did not sync in time, or a name is used twice |
 /// | 4 | startup failed: an address could not be bound |
 /// | 5 | startup failed: the API server denies declared access |
@@ -36,16 +37,17 @@ pub enum ManagerError {
         /// The panic message.
         message: String,
     },
-    /// A runnable can never become ready.
+    /// A runnable failed to prepare, such as when a watch is forbidden or a kind does not exist.
     #[error(transparent)]
     Prepare(RunError),
-    /// Some runnables did not become ready in time.
+    /// Some runnables were not ready after
+    /// [`ManagerOptions::prepare_within`](crate::options::ManagerOptions::prepare_within).
     #[error(
         "start manager: not ready within {within:?}: {}; see the log for the caches that have not synced",
         names.join(", ")
     )]
     PrepareTimeout {
-        /// The names of the runnables.
+        /// The names of the runnables that were not ready.
         names: Vec<String>,
         /// The timeout that elapsed.
         within: Duration,
@@ -53,16 +55,19 @@ pub enum ManagerError {
     /// The name of a runnable is already in use.
     #[error(transparent)]
     DuplicateName(#[from] DuplicateName),
-    /// An address could not be bound.
+    /// The address of the metrics or health endpoint could not be bound.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The API server denies access that runnables declare.
+    /// The API server denies access that runnables declare, and
+    /// [`ManagerOptions::access_check`](crate::options::ManagerOptions::access_check) is
+    /// [`Fail`](crate::options::AccessCheck::Fail).
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The lease was lost.
+    /// The lease of leader election was lost, so the work was stopped.
     #[error(transparent)]
     LeaseLost(#[from] LeadError),
-    /// Some runnables did not end in time and were dropped.
+    /// Some runnables had not ended after [`ManagerOptions::stop_within`](crate::options::ManagerOptions::stop_within),
+    /// and were dropped.
     #[error(
         "stop manager: still running after {within:?}, dropped: {}; end work when the stop token is cancelled, or raise \
          ManagerOptions::stop_within",
@@ -74,7 +79,7 @@ pub enum ManagerError {
         /// The timeout that elapsed.
         within: Duration,
     },
-    /// A second signal arrived during shutdown.
+    /// A second SIGINT or SIGTERM arrived during shutdown.
     #[error("terminated immediately by a second {signal}")]
     Interrupted {
         /// The second signal.

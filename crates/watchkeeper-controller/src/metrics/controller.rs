@@ -29,7 +29,7 @@ pub struct ControllerMetrics {
     queues: QueueMetrics,
 }
 
-/// The name of a controller or runnable is already in use, in the same manager or in the same metrics registry.
+/// The error returned when the name of a controller or runnable is already in use in the same manager or metrics registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the name {name:?} is already in use by another controller or runnable of this manager or metrics registry: both would \

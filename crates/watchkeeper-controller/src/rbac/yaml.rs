@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// An object could not be serialized as YAML.
+/// The error returned when an object cannot be serialized as YAML.
 #[derive(Debug, thiserror::Error)]
 #[error("serialize {object} as YAML: {source}")]
 #[non_exhaustive]

@@ -116,19 +116,24 @@ struct Cache<W> {
     lister: Lister<W>,
 }
 
-/// Whether the caches show the last writes of the key's reconciles.
+/// The result of the wait before a reconcile for the writes of earlier reconciles of the same key, as returned by
+/// [`Context::freshness`].
+///
+/// A reconcile does not begin before the caches of the controller contain these writes, or before
+/// [`Controller::freshness_timeout`](crate::Controller::freshness_timeout) has elapsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Freshness {
-    /// The caches show all writes, or nothing was written.
+    /// The caches contain all writes, or nothing was written. The reconcile was not delayed.
     Fresh,
-    /// The caches show all writes. The key waited for this long until they did.
+    /// The caches contain all writes. The reconcile was delayed for this long until they did.
     Waited(Duration),
-    /// The caches do not show all writes after the key waited for this long, so reads may return older states.
+    /// The caches did not contain all writes after a delay of this length, the timeout. Reads from the caches may
+    /// return older states.
     TimedOut(Duration),
 }
 
-/// The controller does not watch objects of the requested type.
+/// The error returned by reads of a type that the controller does not watch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "read cache of {type_name}: controller {controller} does not watch this type; add a watch with owns or watches, or \
@@ -256,7 +261,7 @@ impl Context {
         &self.inner.controller.clock
     }
 
-    /// Returns whether the caches show the last writes of this key's reconciles.
+    /// Returns whether the caches contain the writes of earlier reconciles of this key.
     pub fn freshness(&self) -> Freshness {
         self.inner.freshness
     }

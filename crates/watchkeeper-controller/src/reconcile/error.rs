@@ -57,7 +57,8 @@ struct Classified {
 pub enum ErrorClass {
     /// The key is reconciled again after its backoff.
     Retry,
-    /// The key is reconciled again soon, without a warning: the state that was reconciled was old.
+    /// The reconciled state was outdated, such as when a write failed with 409. The key is reconciled again soon,
+    /// without a warning.
     Conflict,
     /// The key is not reconciled again until an event or a resync enqueues it: retrying cannot succeed.
     Terminal,

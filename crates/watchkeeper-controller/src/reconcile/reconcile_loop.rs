@@ -60,7 +60,7 @@ struct Connections {
     _subscriptions: Vec<Subscription>,
 }
 
-/// The error of a source that can never sync.
+/// The error reported for a source that can never sync.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "sync source {name}: {error}; if the controller can run without this source, make its watch optional"

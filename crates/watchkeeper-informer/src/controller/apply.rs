@@ -22,7 +22,7 @@ pub trait Process<K: Object>: Send + Sync + 'static {
     /// Applies a batch to the cache and notifies handlers.
     ///
     /// # Errors
-    /// [`StoreError`] when the cache rejects the batch. The controller then ends.
+    /// Returns [`StoreError`] if the cache rejects the batch. The controller then ends.
     fn process(&self, part: usize, batch: &DeltaBatch<K>) -> Result<(), StoreError>;
 
     /// Called when the initial list of a source has been processed.

@@ -95,8 +95,8 @@ impl<K: Object> Config<K> {
         }
     }
 
-    /// Sets the options of lists and watches. Their resync period is ignored; see
-    /// [`resync_period`](Self::resync_period).
+    /// Sets the options of lists and watches. Defaults to [`ReflectorOptions::default`]. Their resync period is
+    /// ignored; see [`resync_period`](Self::resync_period).
     pub fn reflector(mut self, options: ReflectorOptions) -> Self {
         self.reflector = options;
         self
@@ -108,7 +108,7 @@ impl<K: Object> Config<K> {
         self
     }
 
-    /// Sets the options of the queue in front of the cache.
+    /// Sets the options of the queue in front of the cache. Defaults to [`FifoOptions::default`].
     pub fn fifo(mut self, options: FifoOptions) -> Self {
         self.fifo = options;
         self

@@ -31,7 +31,7 @@ use crate::{
     status::Monitor,
 };
 
-/// Lists and watches the sources of a [`Config`] and processes all changes.
+/// The loop that lists and watches the sources of a [`Config`], updates the cache and calls handlers.
 ///
 /// - **Batches are processed one at a time**, with the changes of each key in order.
 /// - **Backpressure.** While the queue is full, nothing is read from the server.
@@ -108,7 +108,7 @@ impl<K: Object> InformerController<K> {
     /// Lists and watches until `stop` completes, and then ends immediately. Queued changes are not processed.
     ///
     /// # Errors
-    /// [`StoreError`] when the cache rejected a change.
+    /// Returns [`StoreError`] if the cache rejected a change.
     #[doc(alias = "RunWithContext")]
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), StoreError> {
         let Self { name, parts, process, batch_keys } = self;

@@ -61,8 +61,12 @@ pub fn new_informer<K: Object>(
     (CacheReader::new(store), controller)
 }
 
-/// Creates a controller with one handler for a store with indexes. The controller must be the only writer of
-/// the store.
+/// Creates a controller that keeps `store` up to date and calls one handler.
+///
+/// Use this instead of [`new_informer`] if the cache needs indexes: add them to the store, before or after. The
+/// controller must be the only writer of the store. Nothing runs until
+/// [`InformerController::run`] is polled. The handler is called in the task of the
+/// controller, as with [`new_informer`].
 #[doc(alias = "NewIndexerInformer")]
 pub fn new_indexer_informer<K: Object>(
     config: Config<K>,

@@ -124,7 +124,7 @@ impl FifoOptions {
         Self { max_queued_deltas: 2_000 }
     }
 
-    /// Sets the number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits.
+    /// Sets the number of queued changes at which [`DeltaFifo::wait_for_capacity`] waits. Defaults to 2,000.
     #[must_use]
     pub fn max_queued_deltas(mut self, deltas: usize) -> Self {
         self.max_queued_deltas = deltas;
@@ -138,7 +138,7 @@ impl Default for FifoOptions {
     }
 }
 
-/// The error of using a queue that was closed.
+/// The error returned by a [`DeltaFifo`] that was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the queue of changes is closed because its informer is stopping: create a new informer to watch again"
@@ -164,7 +164,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// the server.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     #[doc(alias = "dedupDeltas")]
     pub fn add(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, _| core.apply(DeltaKind::Added, object))
@@ -173,7 +173,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Queues an object that was modified.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     pub fn update(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, _| core.apply(DeltaKind::Updated, object))
     }
@@ -181,7 +181,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Queues the deletion of an object. `object` is its final state.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     pub fn delete(&self, object: Arc<K>) -> Result<(), FifoClosed> {
         self.put(|core, known| core.delete(object, known))
     }
@@ -190,15 +190,15 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// not be decoded. The last known state is used instead.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     pub fn delete_unread(&self, key: &str, resource_version: Option<&str>) -> Result<(), FifoClosed> {
         self.put(|core, known| core.delete_unread(key, resource_version, known))
     }
 
-    /// Queues a complete list as of this resourceVersion.
+    /// Queues a complete list of the collection, as of `resource_version`. `None` leaves the watermark unchanged.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: Vec<Arc<K>>, resource_version: Option<&str>) -> Result<(), FifoClosed> {
         let list = List { objects, kept: &[], version: resource_version, is_new_epoch: false };
@@ -209,7 +209,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// the same uid, and the list may start a new epoch.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     pub fn replace_with(&self, list: Replacement<K>) -> Result<(), FifoClosed> {
         let Replacement { objects, kept, resource_version, is_new_epoch } = list;
         let objects = objects.into_iter().map(|ReceivedObject { object, .. }| object).collect();
@@ -221,16 +221,16 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Queues a `Sync` for each known object that is not queued.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     #[doc(alias = "Resync")]
     pub fn resync(&self) -> Result<(), FifoClosed> {
         self.put(FifoCore::resync)
     }
 
-    /// Advances the watermark: all changes up to this resourceVersion were queued before.
+    /// Advances the watermark to `resource_version`, after all changes up to it have been queued.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     pub fn bookmark(&self, resource_version: &str) -> Result<(), FifoClosed> {
         self.put(|core, _| core.bookmark(resource_version))
     }
@@ -239,7 +239,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// before it reads more lets a slow consumer throttle the server's stream instead of filling memory.
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed.
+    /// Returns [`FifoClosed`] if the queue is closed.
     pub async fn wait_for_capacity(&self) -> Result<(), FifoClosed> {
         let has_capacity = |core: &FifoCore<K>| core.queued_deltas() < self.max_queued_deltas();
         poll_fn(|context| {
@@ -290,7 +290,7 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// Waits until [`has_synced`](Self::has_synced).
     ///
     /// # Errors
-    /// [`FifoClosed`] when the queue is closed before that.
+    /// Returns [`FifoClosed`] if the queue is closed before that.
     pub async fn synced(&self) -> Result<(), FifoClosed> {
         poll_fn(|context| {
             let inner = &mut *self.shared.state.lock();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-/// The cache to which popped changes are applied, as a FIFO uses it.
+/// Read access of a [`DeltaFifo`](super::DeltaFifo) to the cache to which its changes are applied.
+///
+/// [`DeltaFifo::replace`](super::DeltaFifo::replace) uses it to find the objects that a list no longer contains.
 ///
 /// The methods are called while the FIFO is locked and must not call the FIFO. Changes that were popped but
 /// not [finished](super::DeltaBatch::done) may or may not be visible; the FIFO takes that into account. The
@@ -21,7 +23,9 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     fn visit_keys(&self, visit: &mut dyn FnMut(&str));
 }
 
-/// An empty cache, for consumers without one.
+/// A [`KnownObjects`] without objects, for consumers that keep no cache.
+///
+/// Deletions that a list implies are then queued only for objects that are queued or in flight.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NothingKnown;
 

@@ -84,7 +84,7 @@ impl FactoryBuilder {
         })
     }
 
-    /// Sets the options of lists and watches for all types.
+    /// Sets the options of lists and watches for all types. Defaults to [`ReflectorOptions::default`].
     pub fn reflector(mut self, options: ReflectorOptions) -> Self {
         self.reflector = options;
         self

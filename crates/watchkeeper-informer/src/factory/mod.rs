@@ -246,9 +246,9 @@ impl SharedInformerFactory {
     /// [released](Self::release).
     ///
     /// # Errors
-    /// The first informer that cannot sync without a change elsewhere, and why: see [`SyncError`]. An informer
-    /// that has not been started yet is [`SyncError::NotStarted`], also if others were started; client-go does
-    /// not wait for it. All informers keep running, and the wait can be repeated.
+    /// Returns the first informer that cannot sync without a change elsewhere, and why: see [`SyncError`]. An
+    /// informer that has not been started yet is [`SyncError::NotStarted`], also if others were started;
+    /// client-go does not wait for it. All informers keep running, and the wait can be repeated.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_sync(&self) -> Result<(), FactorySyncError> {
         self.wait(None).await

@@ -5,13 +5,31 @@ use std::{fmt, sync::Arc};
 use super::EventHandler;
 use crate::event::{Deleted, Event};
 
-/// A handler that passes on the events of objects that match a filter.
+/// A handler that passes the events of objects that match a filter to another handler.
 ///
-/// An update after which an object matches for the first time becomes an `Added`, and one after which it no
-/// longer matches becomes a `Deleted`, so that the inner handler receives a complete sequence of events for
-/// each key. The filter must be a function of the object alone: it is also called with the last object that
-/// the handler received, to find out whether that one matched. A deletion is therefore passed on even if the
-/// final state does not match.
+/// The inner handler receives a complete sequence of events for each key, as if only matching objects existed:
+///
+/// | event | old object matches | new object matches | the inner handler receives |
+/// |---|---|---|---|
+/// | `Added` | | yes | `Added` |
+/// | `Updated` | no | yes | `Added` |
+/// | `Updated` | yes | yes | `Updated` |
+/// | `Updated` | yes | no | `Deleted`, with the last object that matched |
+/// | `Synced`, `Deleted` | yes | | the same event, even if the final state of a deleted object does not match |
+///
+/// In all other cases the inner handler is not called. The filter must depend on the object alone, because it
+/// is called again for the old object of each event.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper_informer::handler::{FilteringHandler, HandlerFuncs};
+///
+/// let is_scheduled = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+/// let handler = HandlerFuncs::<Pod>::new().on_add(|pod, _| println!("{:?} scheduled", pod.metadata.name));
+/// let handler = FilteringHandler::new(is_scheduled, handler);
+/// # fn handles<K>(_: impl watchkeeper_informer::handler::EventHandler<K>) {}
+/// # handles::<Pod>(handler);
+/// ```
 #[doc(alias = "FilteringResourceEventHandler")]
 pub struct FilteringHandler<F, H> {
     filter: F,
@@ -19,7 +37,9 @@ pub struct FilteringHandler<F, H> {
 }
 
 impl<F, H> FilteringHandler<F, H> {
-    /// Creates a handler that passes the events of objects that match `filter` to `handler`.
+    /// Creates a handler that passes the events of objects for which `filter` returns true to `handler`.
+    ///
+    /// `filter` is a `Fn(&K) -> bool`, and `handler` an [`EventHandler`].
     pub fn new(filter: F, handler: H) -> Self {
         Self { filter, handler }
     }

@@ -9,7 +9,8 @@ type OnAdd<K> = Box<dyn Fn(&Arc<K>, bool) + Send + Sync>;
 type OnUpdate<K> = Box<dyn Fn(&Arc<K>, &Arc<K>) + Send + Sync>;
 type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
 
-/// A handler that consists of up to three functions. Events without a function are ignored.
+/// A handler that consists of up to three functions. Events without a function are ignored, and setting a
+/// function again replaces it.
 ///
 /// ```
 /// # use watchkeeper_informer::handler::HandlerFuncs;
@@ -35,8 +36,8 @@ impl<K> HandlerFuncs<K> {
         Self { add: None, update: None, delete: None }
     }
 
-    /// Sets the function for added objects. Its second argument is whether the object existed before the
-    /// handler was added.
+    /// Sets the function for added objects. The second argument is true for objects of the initial list, and for
+    /// objects that were cached when the handler was added.
     #[doc(alias = "OnAdd")]
     #[doc(alias = "AddFunc")]
     pub fn on_add(mut self, function: impl Fn(&Arc<K>, bool) + Send + Sync + 'static) -> Self {
@@ -44,8 +45,8 @@ impl<K> HandlerFuncs<K> {
         self
     }
 
-    /// Sets the function for updated objects, called with the old and the new object. A resync passes the
-    /// same object twice.
+    /// Sets the function for updated objects, called with the old and the new object. The function is also called
+    /// for resyncs, with the same object twice, as in client-go.
     #[doc(alias = "OnUpdate")]
     #[doc(alias = "UpdateFunc")]
     pub fn on_update(mut self, function: impl Fn(&Arc<K>, &Arc<K>) + Send + Sync + 'static) -> Self {
@@ -53,7 +54,8 @@ impl<K> HandlerFuncs<K> {
         self
     }
 
-    /// Sets the function for deleted objects.
+    /// Sets the function for deleted objects. [`Deleted`] contains the last known state, and whether the deletion
+    /// itself was missed (client-go's `DeletedFinalStateUnknown`).
     #[doc(alias = "OnDelete")]
     #[doc(alias = "DeleteFunc")]
     pub fn on_delete(mut self, function: impl Fn(&Deleted<K>) + Send + Sync + 'static) -> Self {

@@ -44,7 +44,7 @@ pub trait GenericLister: fmt::Debug + Send + Sync {
     /// Returns the object with this key; see [`Lister::get`].
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
 
     /// Returns a point-in-time view; see [`Lister::view`]. Allocates the view, but nothing for each object.
@@ -62,7 +62,7 @@ pub trait GenericNamespaceLister: fmt::Debug + Send + Sync {
     /// Returns the object with this name; see [`NamespaceLister::get`].
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
 
     /// Returns a point-in-time view; see [`NamespaceLister::view`]. Allocates the view, but nothing for each
@@ -78,7 +78,7 @@ pub trait GenericView {
     /// Returns the object with this key, or with this name in the view of a namespace.
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     fn get(&self, key: &str) -> Result<&dyn AnyObject, NotFound>;
 }
 

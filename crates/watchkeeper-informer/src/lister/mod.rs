@@ -142,7 +142,7 @@ impl<K: Object> Lister<K> {
     /// Returns the object with this key (`"namespace/name"` or an [`ObjectKey`]).
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     #[doc(alias = "Get")]
     pub fn get(&self, key: impl AsRef<str>) -> Result<Arc<K>, NotFound> {
         self.find(KeyRef::split(key.as_ref()))
@@ -206,7 +206,7 @@ impl<K: Object> NamespaceLister<K> {
     /// Returns the object with this name.
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     pub fn get(&self, name: &str) -> Result<Arc<K>, NotFound> {
         self.lister.find(KeyRef { namespace: &self.namespace, name })
     }

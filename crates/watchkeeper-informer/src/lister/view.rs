@@ -47,7 +47,7 @@ impl<'a, K: Object> ListerView<'a, K> {
     /// Returns the object with this key (`"namespace/name"` or an [`ObjectKey`](crate::ObjectKey)).
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     pub fn get(&self, key: impl AsRef<str>) -> Result<&Arc<K>, NotFound> {
         self.find(KeyRef::split(key.as_ref()))
     }
@@ -76,7 +76,7 @@ impl<'a, K: Object> NamespaceView<'a, K> {
     /// Returns the object with this name.
     ///
     /// # Errors
-    /// [`NotFound`] when the object is not in the cache.
+    /// Returns [`NotFound`] if the object is not in the cache.
     pub fn get(&self, name: &str) -> Result<&Arc<K>, NotFound> {
         self.view.find(KeyRef { namespace: self.namespace, name })
     }

@@ -76,7 +76,7 @@ impl<'a, K: Resource + Send + Sync + 'static> ProcessorGuard<'a, K> {
     /// A handler that is added several times is called once for each registration.
     ///
     /// # Errors
-    /// [`Stopped`] when the processor was shut down.
+    /// Returns [`Stopped`] if the processor was shut down.
     pub fn add<S>(
         &mut self,
         handler: impl EventHandler<K>,
@@ -93,7 +93,7 @@ impl<'a, K: Resource + Send + Sync + 'static> ProcessorGuard<'a, K> {
     /// Adds an asynchronous handler; see [`add`](Self::add).
     ///
     /// # Errors
-    /// [`Stopped`] when the processor was shut down.
+    /// Returns [`Stopped`] if the processor was shut down.
     pub fn add_async<S>(
         &mut self,
         handler: impl AsyncEventHandler<K>,

@@ -23,8 +23,8 @@ pub use self::{
 };
 use crate::sync::Mutex;
 
-/// Delivers events to handlers: to each handler every event, in order, one at a time, at the handler's own
-/// pace.
+/// The component that delivers events to handlers: each handler is called with every event, in order, one at a
+/// time, and independently of other handlers.
 ///
 /// [`Event`](crate::event::Event) documents the guarantees for one handler, and [`HandlerOptions`] the cost
 /// of a slow handler. In addition:
@@ -52,7 +52,9 @@ struct Shared<K> {
     clock: TokioClock,
 }
 
-/// The error of adding a handler to an informer that was stopped.
+/// The error returned when a handler is added to an informer that was stopped.
+///
+/// A stopped informer cannot be restarted. Create a new informer, and add the handler to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("add a handler: the informer was stopped; add the handler to a new informer")]
 #[non_exhaustive]

@@ -55,8 +55,8 @@ impl HandlerOptions {
         }
     }
 
-    /// Sets the resync period; zero is never. The informer uses at least one second, and at least the
-    /// interval at which it checks for due resyncs.
+    /// Sets the resync period. Zero disables resyncs. Defaults to the resync period of the informer. The informer
+    /// uses at least one second, and at least the interval at which it checks for due resyncs.
     #[must_use]
     #[doc(alias = "ShouldResync")]
     pub fn resync_period(mut self, period: Duration) -> Self {
@@ -64,14 +64,14 @@ impl HandlerOptions {
         self
     }
 
-    /// Sets the number of events that the handler may lag before its backlog is coalesced.
+    /// Sets the number of events that the handler may lag before its backlog is coalesced. Defaults to 8,192.
     #[must_use]
     pub fn max_lag_events(mut self, events: u64) -> Self {
         self.max_lag_events = events;
         self
     }
 
-    /// Sets the age of the first pending event at which the backlog is coalesced.
+    /// Sets the age of the first pending event at which the backlog is coalesced. Defaults to 1 minute.
     #[must_use]
     pub fn max_lag_age(mut self, age: Duration) -> Self {
         self.max_lag_age = age;

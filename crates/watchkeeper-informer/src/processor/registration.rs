@@ -42,8 +42,8 @@ impl<K: Resource + Send + Sync + 'static> Registration<K> {
     /// [informer](crate::SharedIndexInformer::wait_for_sync) first, which reports the reason.
     ///
     /// # Errors
-    /// [`SyncError::NotStarted`] when the informer was not started, and [`SyncError::Stopped`] when the handler
-    /// was removed or the informer was stopped.
+    /// Returns [`SyncError::NotStarted`] if the informer was not started, and [`SyncError::Stopped`] when the
+    /// handler was removed or the informer was stopped.
     pub async fn synced(&self) -> Result<(), SyncError> {
         if self.start.is_pending() {
             return Err(SyncError::NotStarted);

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::status::{Monitor, Reporter};
 
-/// Lists and watches a collection, and passes every change to a [`DeltaSink`].
+/// A reflector: it lists and watches a collection, and passes every change to a [`DeltaSink`].
 ///
 /// # Guarantees
 ///
@@ -98,7 +98,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sets the options.
+    /// Sets the options. Defaults to [`ReflectorOptions::default`].
     pub fn options(mut self, options: ReflectorOptions) -> Self {
         self.options = options;
         self

@@ -26,8 +26,9 @@ where
     }
 }
 
-/// The error of a transform. The object is quarantined, and this text is reported, so it must not contain
-/// data of the object.
+/// The error returned by a transform that rejects an object.
+///
+/// The object is quarantined, and the text is logged and reported, so it must not contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TransformError(String);

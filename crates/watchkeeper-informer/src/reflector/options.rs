@@ -17,7 +17,8 @@ use std::{ops::Range, time::Duration};
 #[doc(alias = "paginatedResult")]
 pub struct ReflectorOptions {
     /// The number of objects in a page. With `None`, lists that the server reads from its storage have pages
-    /// of 500, and lists from its watch cache have one page, because paging would bypass the cache.
+    /// of 500, and lists from its watch cache have one page, because paging would bypass the cache. Defaults to
+    /// `None`.
     pub page_size: Option<u32>,
     /// The options of watches.
     pub watch: WatchOptions,
@@ -27,9 +28,10 @@ pub struct ReflectorOptions {
     pub backoff: BackoffOptions,
     /// The options of the verification of the server's history.
     pub history_check: HistoryCheck,
-    /// The handling of objects that cannot be decoded or transformed.
+    /// The handling of objects that cannot be decoded or transformed. Defaults to
+    /// [`OnUndecodable::Quarantine`].
     pub undecodable: OnUndecodable,
-    /// The meaning of resourceVersions.
+    /// The meaning of resourceVersions. Defaults to [`VersionOrder::Ordered`].
     pub versions: VersionOrder,
     /// The interval of resyncs. `None` or zero is never. A resync sends no request to the server.
     pub resync_period: Option<Duration>,

@@ -70,7 +70,7 @@ pub enum WatchDelta<K> {
     Resync,
 }
 
-/// The error of a sink that was closed.
+/// The error returned by a [`DeltaSink`] whose receiver was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the receiver of the reflector's changes was dropped")]
 pub struct SinkClosed;
@@ -85,7 +85,7 @@ pub trait DeltaSink<K>: Send {
     /// been accepted; the reflector drops it only when it ends.
     ///
     /// # Errors
-    /// [`SinkClosed`] when the receiver was dropped. The reflector then ends.
+    /// Returns [`SinkClosed`] if the receiver was dropped. The reflector then ends.
     fn push(&mut self, change: WatchDelta<K>) -> impl Future<Output = Result<(), SinkClosed>> + Send;
 }
 

@@ -13,7 +13,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// Updates the cache with each batch of changes, then publishes the resulting events to all handlers.
+/// The consumer that updates the cache with each batch of changes, then publishes the resulting events to all handlers.
 ///
 /// A batch is applied and published under one [`ProcessorGuard`](crate::processor::ProcessorGuard), and a
 /// handler is added with a snapshot of the cache under one. Therefore no handler misses an event or receives
@@ -53,7 +53,7 @@ impl<K: Object> Distributor<K> {
     /// Adds an index.
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] when the cache already has an index with that name.
+    /// Returns [`IndexError::Duplicate`] if the cache already has an index with that name.
     pub fn add_index<F, V>(
         &self,
         name: impl Into<std::sync::Arc<str>>,
@@ -69,7 +69,7 @@ impl<K: Object> Distributor<K> {
     /// Adds a handler. It is first called with an `Added` for every cached object.
     ///
     /// # Errors
-    /// [`Stopped`] after a [`shutdown`](Self::shutdown).
+    /// Returns [`Stopped`] after a [`shutdown`](Self::shutdown).
     pub fn add_handler(
         &self,
         handler: impl EventHandler<K>,
@@ -84,7 +84,7 @@ impl<K: Object> Distributor<K> {
     /// Adds an asynchronous handler. It is first called with an `Added` for every cached object.
     ///
     /// # Errors
-    /// [`Stopped`] after a [`shutdown`](Self::shutdown).
+    /// Returns [`Stopped`] after a [`shutdown`](Self::shutdown).
     pub fn add_async_handler(
         &self,
         handler: impl AsyncEventHandler<K>,

@@ -19,7 +19,8 @@ use crate::{
     sync::Mutex,
 };
 
-/// Lists and watches a collection, keeps a cache of it, and calls any number of handlers with every change.
+/// A shared informer: it lists and watches a collection, keeps a cache of it, and calls any number of handlers with
+/// every change.
 ///
 /// # Guarantees
 ///
@@ -239,7 +240,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// each registration.
     ///
     /// # Errors
-    /// [`Stopped`] when the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     #[doc(alias = "AddEventHandler")]
     #[doc(alias = "WatchStreamExt")]
     #[doc(alias = "ReflectHandle")]
@@ -252,7 +253,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// [`add_handler`](Self::add_handler).
     ///
     /// # Errors
-    /// [`Stopped`] when the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_handler_with(
@@ -267,7 +268,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Adds an asynchronous handler. See [`add_handler_with`](Self::add_handler_with).
     ///
     /// # Errors
-    /// [`Stopped`] when the informer was stopped.
+    /// Returns [`Stopped`] if the informer was stopped.
     pub fn add_async_handler(
         &self,
         handler: impl AsyncEventHandler<K>,
@@ -290,7 +291,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// is missing from this index only; see [`Index::health`].
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] when the cache already has an index with that name.
+    /// Returns [`IndexError::Duplicate`] if the cache already has an index with that name.
     #[doc(alias = "AddIndexers")]
     #[doc(alias = "FieldIndexer")]
     #[doc(alias = "GetFieldIndexer")]

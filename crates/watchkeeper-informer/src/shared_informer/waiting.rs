@@ -19,14 +19,13 @@ impl<K: Object> SharedIndexInformer<K> {
         self.distributor().progress().now().has_synced
     }
 
-    /// Waits until the cache contains the whole initial list. Returns immediately if it ever did.
-    ///
-    /// The informer keeps trying after an error, and the wait can be repeated.
+    /// Waits until the cache contains the whole initial list, for at most `within`. Without `within`, the wait has
+    /// no time limit. Returns immediately if the initial list was cached earlier.
     ///
     /// # Errors
-    /// When waiting cannot help: the informer was not [started](Self::start) or was stopped, the server
-    /// rejects the request (no permission, no valid credentials, no such resource), or `within` has passed. See
-    /// [`SyncError`].
+    /// Returns a [`SyncError`] if the informer was not [started](Self::start) or was stopped, if the server
+    /// rejects the request (no permission, no valid credentials, no such resource), or after `within`. The
+    /// informer continues to retry after an error, and the wait can be repeated.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "InformerGetOption")]
     #[doc(alias = "wait_until_ready")]
@@ -41,8 +40,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// The wait has no time limit; see `tokio::time::timeout`.
     ///
     /// # Errors
-    /// When the version has no order, when the server's history is found to have been replaced, or when the
-    /// informer was not started or was stopped. See [`FreshnessError`].
+    /// Returns a [`FreshnessError`] if the version has no order, if the server's history was replaced, or if the
+    /// informer was not started or was stopped.
     #[doc(alias = "MutationCache")]
     pub async fn wait_until(&self, version: &ResourceVersion) -> Result<(), FreshnessError> {
         if !version.is_ordered() || !self.distributor().has_order() {
@@ -59,8 +58,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// version.
     ///
     /// # Errors
-    /// When the server's history is found to have been replaced, or when the informer was not started or was
-    /// stopped. See [`FreshnessError`].
+    /// Returns a [`FreshnessError`] if the server's history was replaced, or if the informer was not started or
+    /// was stopped.
     pub async fn wait_for(
         &self,
         key: impl AsRef<str>,

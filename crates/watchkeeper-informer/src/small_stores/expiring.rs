@@ -37,7 +37,8 @@ struct Entry<K> {
 }
 
 impl<K: Object> ExpiringCache<K> {
-    /// Creates a cache whose objects expire after `ttl`. Zero means never.
+    /// Creates a cache whose objects expire after `ttl`, measured by the clock `now`. With a `ttl` of zero, objects
+    /// never expire.
     pub fn new(ttl: Duration, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self { ttl, now: Box::new(now), entries: Mutex::default() }
     }
@@ -45,7 +46,7 @@ impl<K: Object> ExpiringCache<K> {
     /// Adds or replaces an object. Its lifetime starts now.
     ///
     /// # Errors
-    /// [`KeyError`] when the object has no valid key.
+    /// Returns [`KeyError`] if the object has no valid key.
     pub fn add(&self, object: Arc<K>) -> Result<(), KeyError> {
         let (key, put_at) = (ObjectKey::of(&*object)?, (self.now)());
         let _old = self.entries.lock().insert(key, Entry { object, put_at });
@@ -96,7 +97,7 @@ impl<K: Object> ExpiringCache<K> {
     /// Replaces all contents with `objects`. Their lifetimes start now.
     ///
     /// # Errors
-    /// [`KeyError`] when an object has no valid key. Nothing is changed then.
+    /// Returns [`KeyError`] if an object has no valid key. Nothing is changed then.
     pub fn replace(&self, objects: impl IntoIterator<Item = Arc<K>>) -> Result<(), KeyError> {
         let put_at = (self.now)();
         let entry = |object: Arc<K>| Ok((ObjectKey::of(&*object)?, Entry { object, put_at }));

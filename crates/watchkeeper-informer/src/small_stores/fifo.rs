@@ -75,7 +75,7 @@ impl<K: Object> Fifo<K> {
     /// Queues an object, or replaces the one that is queued under its key.
     ///
     /// # Errors
-    /// [`KeyError`] when the object has no valid key.
+    /// Returns [`KeyError`] if the object has no valid key.
     pub fn add(&self, object: Arc<K>) -> Result<(), KeyError> {
         let key = ObjectKey::of(&*object)?;
         let _old = self.state.lock().add(key, object);
@@ -86,7 +86,7 @@ impl<K: Object> Fifo<K> {
     /// Queues an object, exactly as [`Fifo::add`] does.
     ///
     /// # Errors
-    /// [`KeyError`] when the object has no valid key.
+    /// Returns [`KeyError`] if the object has no valid key.
     pub fn update(&self, object: Arc<K>) -> Result<(), KeyError> {
         self.add(object)
     }
@@ -103,7 +103,7 @@ impl<K: Object> Fifo<K> {
     /// Replaces all queued objects with `objects`, in this order.
     ///
     /// # Errors
-    /// [`KeyError`] when an object has no valid key. Nothing is changed then.
+    /// Returns [`KeyError`] if an object has no valid key. Nothing is changed then.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Arc<K>>) -> Result<(), KeyError> {
         let keyed = |object: Arc<K>| Ok((ObjectKey::of(&*object)?, object));

@@ -49,7 +49,7 @@ impl<K: Object> UndeltaStore<K> {
     /// Stores an object as [`Store::add`] does, then calls the function.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when the object has no valid key. The function is not called then.
+    /// Returns [`StoreError::Key`] if the object has no valid key. The function is not called then.
     pub fn add(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         let old = self.store.add(object)?;
         self.pass_on();
@@ -59,7 +59,7 @@ impl<K: Object> UndeltaStore<K> {
     /// Stores an object, exactly as [`UndeltaStore::add`] does.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when the object has no valid key. The function is not called then.
+    /// Returns [`StoreError::Key`] if the object has no valid key. The function is not called then.
     pub fn update(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         self.add(object)
     }
@@ -74,7 +74,7 @@ impl<K: Object> UndeltaStore<K> {
     /// Replaces all contents as [`Store::replace`] does, then calls the function once.
     ///
     /// # Errors
-    /// [`StoreError`] when an object has no valid key, or the version is older than that of the store.
+    /// Returns [`StoreError`] if an object has no valid key, or the version is older than that of the store.
     /// Nothing is changed and the function is not called then.
     pub fn replace(
         &self,

@@ -171,7 +171,11 @@ impl Drop for Reporter {
     }
 }
 
-/// A reader of the status and the counters of a reflector. Clones read the same reflector.
+/// A read handle to the status and the counters of a reflector.
+///
+/// Clones read the same reflector. A monitor does not keep the reflector running, and remains readable after the
+/// reflector has stopped. [`Reflector::monitor`](crate::reflector::Reflector::monitor) and
+/// [`SharedIndexInformer::monitors`](crate::SharedIndexInformer::monitors) return monitors.
 pub struct Monitor {
     pub(super) status: watch::Receiver<Status>,
     shared: Arc<Shared>,
@@ -189,15 +193,18 @@ impl Monitor {
         self.status.borrow().clone()
     }
 
-    /// Waits until the status differs from that at the last call, or when the monitor was created or cloned.
-    /// Returns immediately if it already does, and after [`Status::Stopped`], which is final.
+    /// Waits for the next change of the status, and returns the new status.
+    ///
+    /// Changes count from the last call of this method, or from the creation of this monitor or clone. If the
+    /// status has already changed since then, or is [`Status::Stopped`], which is final, this returns immediately.
     pub async fn changed(&mut self) -> Status {
         // The only error is that the writer was dropped.
         let _ = self.status.changed().await;
         self.status.borrow_and_update().clone()
     }
 
-    /// Returns whether a complete list was ever passed to the sink, whatever the connection status is now.
+    /// Returns whether the initial list has been passed to the sink completely. Stays true if the connection is
+    /// lost later.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.shared.has_synced()
@@ -208,7 +215,7 @@ impl Monitor {
         self.shared.counters.resynced();
     }
 
-    /// Returns the counters.
+    /// Returns the counters of lists, watches, failures and quarantined objects since the start.
     pub fn counters(&self) -> ReflectorStats {
         let quarantined = self.shared.quarantine.lock().len();
         self.shared.counters.snapshot(self.shared.clock.now(), quarantined)

@@ -46,15 +46,15 @@ pub enum SyncError {
 }
 
 impl Monitor {
-    /// Waits until a list has been read completely and passed to the sink. Returns immediately if one ever was.
+    /// Waits until the initial list has been passed to the sink completely, for at most `within`. Without `within`, the wait
+    /// has no time limit. Returns immediately if the initial list was passed earlier.
     ///
-    /// The reflector keeps trying after an error. The monitor of a reflector or controller that the caller runs also waits
-    /// for it to be polled for the first time.
+    /// A caller that runs a reflector or a controller itself must poll its future while waiting.
     ///
     /// # Errors
-    /// When waiting cannot help: the informer that the monitor is of was not started, the reflector was stopped, the server
-    /// rejects the request (no permission, no valid credentials, no such resource), or `within` has passed. See
-    /// [`SyncError`].
+    /// Returns a [`SyncError`] if the informer was not started, if the reflector was stopped, if the server rejects the
+    /// request (no permission, no valid credentials, no such resource), or after `within`. The reflector continues to
+    /// retry after an error, and the wait can be repeated.
     pub async fn wait_for_sync(&self, within: Option<Duration>) -> Result<(), SyncError> {
         if self.start.is_pending() {
             return Err(SyncError::NotStarted);
@@ -72,8 +72,10 @@ impl Monitor {
         tokio::time::timeout(after, settled).await.unwrap_or_else(|_| late())
     }
 
-    /// Returns when the initial list cannot be expected any more, with the reason: for callers that wait for something
-    /// that follows the list. After the initial list, returns only when the reflector was stopped.
+    /// Waits until the initial list is unlikely to succeed, and returns the reason: the server rejects the request, the
+    /// informer was not started, or the reflector was stopped. After the initial list, only a stop ends the wait.
+    ///
+    /// Use this in a `select` beside a wait for a condition that requires the initial list.
     pub async fn refusal(&self) -> SyncError {
         if self.start.is_pending() {
             return SyncError::NotStarted;

@@ -164,7 +164,7 @@ impl<K: Object> Store<K> {
     /// resourceVersion to that of the object if that is newer.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when the object has no valid key.
+    /// Returns [`StoreError::Key`] if the object has no valid key.
     pub fn add(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         let version = ResourceVersion::of(&*object);
         self.shared.apply_one(StoreOp::put(object)?, version.as_ref())
@@ -173,7 +173,7 @@ impl<K: Object> Store<K> {
     /// Stores an object, exactly as [`Store::add`] does. The object need not be stored before.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when the object has no valid key.
+    /// Returns [`StoreError::Key`] if the object has no valid key.
     pub fn update(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
         self.add(object)
     }
@@ -189,7 +189,8 @@ impl<K: Object> Store<K> {
     /// key are applied in order.
     ///
     /// # Errors
-    /// [`StoreError::Backwards`] when `resource_version` is older than that of the store. Nothing is changed then.
+    /// Returns [`StoreError::Backwards`] if `resource_version` is older than that of the store. Nothing is
+    /// changed then.
     pub fn apply(
         &self,
         ops: impl IntoIterator<Item = StoreOp<K>>,
@@ -227,7 +228,7 @@ impl<K: Object> Store<K> {
     /// An object that is already stored (the same `Arc`) is left in place.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when an object has no valid key, and [`StoreError::Backwards`] when `resource_version` is older
+    /// Returns [`StoreError::Key`] if an object has no valid key, and [`StoreError::Backwards`] when `resource_version` is older
     /// than that of the store. Nothing is changed then.
     #[doc(alias = "Replace")]
     pub fn replace(
@@ -243,7 +244,7 @@ impl<K: Object> Store<K> {
     /// For a server whose history was replaced: its storage was restored from a backup, or it is another server.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when an object has no valid key. Nothing is changed then.
+    /// Returns [`StoreError::Key`] if an object has no valid key. Nothing is changed then.
     pub fn replace_in_new_epoch(
         &self,
         objects: impl IntoIterator<Item = Arc<K>>,
@@ -255,7 +256,7 @@ impl<K: Object> Store<K> {
     /// Advances the store's resourceVersion without changing the contents.
     ///
     /// # Errors
-    /// [`StoreError::Backwards`] when `resource_version` is older than that of the store.
+    /// Returns [`StoreError::Backwards`] if `resource_version` is older than that of the store.
     #[doc(alias = "Bookmark")]
     pub fn bookmark(&self, resource_version: &ResourceVersion) -> Result<(), StoreError> {
         self.shared.apply(OpBatch::new([]), Some(resource_version)).map(drop)
@@ -271,7 +272,7 @@ impl<K: Object> Store<K> {
     /// the object alone. See [`IndexValues`] for its return type.
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] when the store already has an index with that name.
+    /// Returns [`IndexError::Duplicate`] if the store already has an index with that name.
     #[doc(alias = "AddIndexers")]
     #[doc(alias = "Indexers")]
     #[doc(alias = "Indices")]
@@ -288,7 +289,7 @@ impl<K: Object> Store<K> {
     /// Returns the index with this name.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     pub fn index(&self, name: &str) -> Result<Index<K>, IndexError> {
         let (number, function) = self.shared.index(name)?;
         Ok(Index::new(Arc::clone(&self.shared), number, function))
@@ -298,7 +299,7 @@ impl<K: Object> Store<K> {
     /// that are not kept.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     #[doc(alias = "ByIndex")]
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>, IndexError> {
         Ok(self.index(index)?.get(value))
@@ -307,7 +308,7 @@ impl<K: Object> Store<K> {
     /// Returns the keys of the objects with this value in an index, sorted.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self.index(index)?.keys(value))
@@ -316,7 +317,7 @@ impl<K: Object> Store<K> {
     /// Returns the values for which an index contains objects, sorted.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, index: &str) -> Result<Vec<Arc<str>>, IndexError> {
         Ok(self.index(index)?.values())

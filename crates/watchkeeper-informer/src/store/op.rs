@@ -18,7 +18,7 @@ impl<K: Object> StoreOp<K> {
     /// Creates an operation that stores `object` and replaces the object with the same key, if any.
     ///
     /// # Errors
-    /// [`KeyError`] when the object has no valid key.
+    /// Returns [`KeyError`] if the object has no valid key.
     pub fn put(object: Arc<K>) -> Result<Self, KeyError> {
         KeyRef::of(&*object).check()?;
         Ok(Self(Op::Put(object)))

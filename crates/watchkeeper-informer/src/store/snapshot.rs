@@ -100,7 +100,7 @@ impl<K: Object> Snapshot<K> {
     /// Returns an iterator over the objects with this value in an index, in unspecified order.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     #[doc(alias = "ByIndex")]
     pub fn by_index<'a>(
         &'a self,
@@ -113,7 +113,7 @@ impl<K: Object> Snapshot<K> {
     /// Returns the keys of the objects with this value in an index, sorted.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self.contents.indexed_keys(self.contents.index_number(index)?, value))
@@ -122,7 +122,7 @@ impl<K: Object> Snapshot<K> {
     /// Returns the values for which an index contains objects, sorted.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] when the store has no index with that name.
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, index: &str) -> Result<Vec<Arc<str>>, IndexError> {
         Ok(self.contents.index_values(self.contents.index_number(index)?))

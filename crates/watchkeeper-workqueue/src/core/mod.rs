@@ -42,7 +42,7 @@ pub(crate) struct Core<K> {
     delays: BTreeSet<(u64, u32, Slot)>,
     last_sequence: u32,
     work: Slab<Work>,
-    /// The figures that are counted. [`Core::stats`] adds the others.
+    /// The counters. [`Core::stats`] adds the gauges.
     counters: QueueStats,
     pub(crate) is_shut_down: bool,
 }
@@ -54,7 +54,7 @@ struct Work {
     rerun: Option<Rerun>,
 }
 
-/// The run that adds during a run asked for.
+/// The run that was requested by adds while the key was being processed.
 #[derive(Debug, Clone, Copy)]
 struct Rerun {
     pending: Pending,
@@ -85,7 +85,7 @@ impl<K: Eq + Clone> Core<K> {
         self.slots.find(hash, key)
     }
 
-    /// Returns true if an add without a delay merges into a queued key, which needs no time.
+    /// Returns whether an add without a delay merges into a queued key, which needs no time.
     pub(crate) fn merges_at_once(&self, slot: Slot, pending: Pending) -> bool {
         pending.at_nanos().is_none() && self.slots[slot].state == State::Queued && !self.is_shut_down
     }
@@ -283,12 +283,12 @@ impl<K: Eq + Clone> Core<K> {
         mem::take(&mut self.delays).into_iter().map(|(_, _, slot)| self.slots.remove(slot)).collect()
     }
 
-    /// Returns true when the queue is shut down and no key will be dequeued again.
+    /// Returns whether the queue is shut down and no key will be dequeued again.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_shut_down && self.queued() == 0 && self.work.iter().all(|(_, work)| work.rerun.is_none())
     }
 
-    /// Returns true when no key is queued or being processed.
+    /// Returns whether no key is queued or being processed.
     pub(crate) fn is_idle(&self) -> bool {
         self.queued() == 0 && self.processing() == 0
     }

@@ -78,8 +78,10 @@ impl<K: 'static> RateLimiter<K> for Box<dyn RateLimiter<K>> {
     }
 }
 
-/// Returns the default limiter of a queue and of client-go's controllers: per key 5 ms doubling to 1000 s, and for all keys
-/// together 10 per second after a burst of 100.
+/// Returns the default limiter of queues, which is also client-go's default.
+///
+/// The delay is the longer one of two limits: exponential backoff per key, from 5 ms to 1000 s, and a token bucket for all
+/// keys together, with 10 keys per second and a burst of 100.
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 #[doc(alias = "DefaultControllerRateLimiter")]
 pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
@@ -90,7 +92,10 @@ pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
     ])
 }
 
-/// Returns a limiter without a limit on all keys together: per key 1 ms doubling to 1000 s.
+/// Returns a limiter with exponential backoff per key: 1 ms after the first failure, doubled with each further failure, and at
+/// most 1000 s.
+///
+/// Unlike [`default_controller_limiter`], it has no limit for all keys together.
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn default_item_limiter() -> ItemExponential {
     ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1000))

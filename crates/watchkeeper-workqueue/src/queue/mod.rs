@@ -70,7 +70,7 @@ struct Shared<K: Key> {
     clock: Arc<dyn Clock>,
 }
 
-/// How [`WorkQueue::drain`] ended.
+/// The result of [`WorkQueue::drain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a drain that reached its deadline left keys unprocessed"]
 pub enum Drained {
@@ -78,9 +78,9 @@ pub enum Drained {
     Complete,
     /// The deadline passed first.
     DeadlineReached {
-        /// Keys still queued.
+        /// The number of keys that are still queued.
         queued: usize,
-        /// Keys still being processed.
+        /// The number of keys that are still being processed.
         processing: usize,
     },
 }
@@ -112,7 +112,7 @@ impl<K: Key> WorkQueue<K> {
         Self { shared: Arc::new(Shared { name, inner, limiter, changes, drained, hasher, clock }) }
     }
 
-    /// Returns the name.
+    /// Returns the name of the queue.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
@@ -158,13 +158,13 @@ impl<K: Key> WorkQueue<K> {
         self.lock().core.failures(hash, key)
     }
 
-    /// Returns the number of queued keys.
+    /// Returns the number of keys that are ready to be dequeued. Delayed keys and keys that are being processed do not count.
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
         self.shared.observe(|core, _| core.queued())
     }
 
-    /// Returns true when no key is queued.
+    /// Returns whether no key is queued. Delayed keys and keys that are being processed do not count.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -179,7 +179,7 @@ impl<K: Key> WorkQueue<K> {
         self.lock().core.processing()
     }
 
-    /// Returns the figures of the queue, for metrics.
+    /// Returns the counters and gauges of the queue at this moment, for metrics.
     pub fn stats(&self) -> QueueStats {
         self.shared.observe(Core::stats)
     }
@@ -197,7 +197,7 @@ impl<K: Key> WorkQueue<K> {
         dropped
     }
 
-    /// Returns true after [`shutdown`](Self::shutdown) or [`drain`](Self::drain) was called.
+    /// Returns whether [`shutdown`](Self::shutdown) or [`drain`](Self::drain) was called.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shut_down(&self) -> bool {
         self.lock().core.is_shut_down
@@ -315,7 +315,7 @@ impl<K: Key> Shared<K> {
 /// A queue of any key type, as the metrics read it.
 #[cfg(feature = "prometheus")]
 pub(crate) trait Sample: Send + Sync {
-    /// Returns the figures of the queue.
+    /// Returns the counters and gauges of the queue.
     fn stats(&self) -> QueueStats;
 }
 
@@ -327,7 +327,7 @@ impl<K: Key> Sample for Shared<K> {
 }
 
 impl<K: Key> Inner<K> {
-    /// Returns true when a key is delayed and no future wakes up for it in time.
+    /// Returns whether a key is delayed and no future wakes up for it in time.
     fn needs_timekeeper(&self) -> bool {
         let next_at_nanos = self.core.next_at_nanos();
         next_at_nanos.is_some_and(|next| self.timer_at_nanos.is_none_or(|timer| next < timer))

@@ -9,8 +9,8 @@ use crate::{
 impl<K: Key> WorkQueue<K> {
     /// Waits for a key and dequeues it. Returns `None` after the queue was shut down and its last key was dequeued.
     ///
-    /// The future can be dropped at any time without losing a key. While it waits it must be polled when woken, or dropped:
-    /// it may have been woken for a key.
+    /// The future can be dropped at any time without losing a key. A future that has been woken must be polled or dropped:
+    /// otherwise the key for which it was woken stays queued.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {

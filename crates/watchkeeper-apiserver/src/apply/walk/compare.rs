@@ -35,7 +35,8 @@ struct Differences {
 /// Compares two objects. None means that the object does not exist.
 ///
 /// # Errors
-/// A mismatch if items of a list cannot be identified, because they lack their keys or have the wrong type.
+/// Returns a mismatch if items of a list cannot be identified, because they lack their keys or have the wrong
+/// type.
 pub(crate) fn compare(
     old: Option<&Value>,
     new: Option<&Value>,

@@ -15,7 +15,7 @@ use crate::{
 /// Lists keep the order of `base` for items that are not in `top`, and use the order of `top` for the others.
 ///
 /// # Errors
-/// A mismatch if items of a list cannot be identified, or if `top` contains an item twice.
+/// Returns a mismatch if items of a list cannot be identified, or if `top` contains an item twice.
 pub(crate) fn merge(base: &Value, top: &Value, ty: &TypeRef) -> Result<Value, SchemaMismatch> {
     match (ty.shape(), base, top) {
         (Shape::Struct(members), ..) if members.is_atomic => Ok(top.clone()),

@@ -16,7 +16,7 @@ use crate::{
 /// Returns the paths of everything in an object: scalars, atomic lists and objects, list items, and undeclared members.
 ///
 /// # Errors
-/// A mismatch if items of a list cannot be identified.
+/// Returns a mismatch if items of a list cannot be identified.
 pub(crate) fn owned(object: &Value, ty: &TypeRef) -> Result<FieldSet, SchemaMismatch> {
     Ok(owned_at(object, ty)?.below)
 }

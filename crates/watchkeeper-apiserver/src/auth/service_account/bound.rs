@@ -22,8 +22,8 @@ struct Metadata {
 /// token have. The node of a token that is bound to a pod is informational and is not checked.
 ///
 /// # Errors
-/// A rejection if one of them does not exist or was replaced. The message is for reviews, not for the client that sent the
-/// token.
+/// Returns a rejection if one of them does not exist or was replaced. The message is for reviews, not for the client that sent
+/// the token.
 pub(super) fn check(claims: &Claims, store: &dyn Storage, now: i64) -> Result<(), Rejection> {
     let bound = &claims.kubernetes;
     let namespace = bound.namespace.as_str();

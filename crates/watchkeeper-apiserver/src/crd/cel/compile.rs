@@ -35,7 +35,7 @@ impl Compiled {
     /// Parses an expression.
     ///
     /// # Errors
-    /// A message with the position of the error.
+    /// Returns a message with the position of the error.
     pub(crate) fn new(source: &str) -> Result<Self, String> {
         let (expr, nodes) = stack::with_stack(stack::nesting(source), || parse(source))
             .unwrap_or_else(|| Err("no thread to parse on".to_owned()))?;
@@ -89,7 +89,7 @@ impl Compiled {
     /// Returns the type of the expression, given the types of its variables.
     ///
     /// # Errors
-    /// A message that shows each mistake.
+    /// Returns a message that shows each mistake.
     pub(super) fn type_in(&self, variables: &[(Arc<str>, CelType)]) -> Result<CelType, String> {
         stack::with_stack(self.expr.depth, || self.checked(variables.to_vec()).map(|checked| checked.result))
             .unwrap_or_else(|| Err("compilation failed: no thread to check on".to_owned()))

@@ -107,7 +107,7 @@ impl Environment {
     /// Compiles an expression and returns its type.
     ///
     /// # Errors
-    /// A message that shows each mistake, or that the result has the wrong type.
+    /// Returns a message that shows each mistake, or that the result has the wrong type.
     pub(crate) fn compile(&self, source: &str, output: RequiredType) -> Result<OutputType, String> {
         let compiled = Compiled::new(source).map_err(|error| format!("compilation failed: {error}"))?;
         let ty = compiled.type_in(&self.variables)?;

@@ -55,7 +55,7 @@ impl<'a> Lexer<'a> {
     /// Reads the next token.
     ///
     /// # Errors
-    /// A message if no token starts here.
+    /// Returns a message if no token starts here.
     pub(super) fn next(&mut self) -> Result<Token, String> {
         self.skip_space();
         let rest = self.rest();

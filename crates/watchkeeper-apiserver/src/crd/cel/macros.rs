@@ -16,7 +16,7 @@ pub(super) enum Expanded {
 /// Expands `target.name(args)` if it is a macro.
 ///
 /// # Errors
-/// A message if the arguments do not match the macro.
+/// Returns a message if the arguments do not match the macro.
 pub(super) fn expand(
     nodes: &mut Nodes,
     name: &str,

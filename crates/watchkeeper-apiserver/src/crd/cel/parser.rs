@@ -25,7 +25,7 @@ const DEPTH: usize = 1_100;
 /// Parses an expression and expands its macros. Returns the tree and its number of nodes.
 ///
 /// # Errors
-/// A message that starts with the position of the error.
+/// Returns a message that starts with the position of the error.
 pub(super) fn parse(text: &str) -> Result<(Expr, usize), String> {
     let count = text.chars().count();
     if count > CODE_POINTS {
@@ -68,7 +68,7 @@ impl Nodes {
     /// Creates a node.
     ///
     /// # Errors
-    /// A message if the tree becomes too large or too deep.
+    /// Returns a message if the tree becomes too large or too deep.
     pub(super) fn make(&mut self, kind: ExprKind) -> Result<Expr, String> {
         self.count += 1;
         if self.count > self.limit {

@@ -165,7 +165,7 @@ impl<'a> Value<'a> {
     /// Returns a view of JSON, typed by its schema.
     ///
     /// # Errors
-    /// An error of the expression if the value does not have the type of its schema.
+    /// Returns an error of the expression if the value does not have the type of its schema.
     pub(super) fn view(json: &'a Json, schema: &'a Structural, is_resource: bool) -> Result<Self, EvalError> {
         let mismatch = |required: &str| EvalError::error(format!("invalid data, expected {required}"));
         if json.is_null() {

@@ -63,7 +63,7 @@ impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
     /// Returns the objects that `params` selects, or the page of them that `params` describes.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A continue token that the server no longer has is
+    /// Returns [`Error`] if the request fails. A continue token that the server no longer has is
     /// [expired](Error::is_expired).
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let page: Page<K> = self.send(Verb::List, self.list_request(params)).await?;
@@ -77,7 +77,7 @@ impl<K: Resource + DeserializeOwned + Clone + 'static> ResourceClient<K> {
     /// all of it, so a watch can start there.
     ///
     /// # Errors
-    /// [`Error`] when a request fails, or [`Error::Protocol`] when the server repeats a continue token.
+    /// Returns [`Error`] if a request fails, or [`Error::Protocol`] when the server repeats a continue token.
     #[doc(alias = "ListPager")]
     pub async fn list_all(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         let mut page_params = params.clone();

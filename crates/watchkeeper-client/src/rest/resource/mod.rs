@@ -167,7 +167,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Returns the path of the collection.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the resource or the namespace cannot be part of a path, or the object of
+    /// Returns [`InvalidRequest`] if the resource or the namespace cannot be part of a path, or the object of
     /// [`namespace_of`](Self::namespace_of) is in another namespace.
     pub fn path(&self) -> Result<ResourcePath, InvalidRequest> {
         self.collection.clone()
@@ -180,7 +180,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Returns the request of a list, for callers that read the response themselves.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path or the parameters are invalid.
+    /// Returns [`InvalidRequest`] if the path or the parameters are invalid.
     pub fn list_request(&self, params: &ListParams) -> Result<ApiRequest, InvalidRequest> {
         ApiRequest::list(self.path()?, params).map(Self::in_form)
     }
@@ -188,7 +188,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Returns the request of a watch, for callers that read the response themselves.
     ///
     /// # Errors
-    /// [`InvalidRequest`] when the path or the parameters are invalid.
+    /// Returns [`InvalidRequest`] if the path or the parameters are invalid.
     pub fn watch_request(
         &self,
         params: &WatchParams,

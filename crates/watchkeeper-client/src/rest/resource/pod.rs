@@ -18,7 +18,7 @@ impl ResourceClient<Pod> {
     /// Evicts a pod, if its disruption budgets allow that.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A disruption budget that does not allow the eviction is a 429, with the wait that
+    /// Returns [`Error`] if the request fails. A disruption budget that does not allow the eviction is a 429, with the wait that
     /// the server requests in [`Error::retry_after`].
     pub async fn evict(&self, name: &str, params: &EvictParams) -> Result<Status, Error> {
         let eviction = json!({
@@ -33,7 +33,7 @@ impl ResourceClient<Pod> {
     /// Returns the log of a pod as a stream. A followed log has no idle deadline.
     ///
     /// # Errors
-    /// [`Error`] when the log cannot be opened. A later failure is the last item of the stream.
+    /// Returns [`Error`] if the log cannot be opened. A later failure is the last item of the stream.
     #[doc(alias = "logs")]
     pub async fn log(&self, name: &str, params: &LogParams) -> Result<ByteStream, Error> {
         let request = self

@@ -8,7 +8,9 @@ use kube_core::{
 
 use crate::rest::ResourcePath;
 
-/// A scope that kube's [`Resource`] types have: cluster, namespaced, or known at run time.
+/// A scope of kube's [`Resource`] types: cluster-scoped, namespaced, or known at run time only.
+///
+/// This trait is sealed. It is a bound of functions that accept kube's `Api`.
 pub trait KnownScope: sealed::Sealed + Sized {
     /// `None` if only the server knows the scope.
     #[doc(hidden)]
@@ -18,7 +20,10 @@ pub trait KnownScope: sealed::Sealed + Sized {
     fn constrain<K: Resource<Scope = Self>>(api: Api<K>, namespace: &str) -> Api<K>;
 }
 
-/// A [dynamic type](Resource::DynamicType) that kube's [`Resource`] types have: `()`, or an [`ApiResource`].
+/// A [dynamic type](Resource::DynamicType) of kube's [`Resource`] types: `()` for types known at compile time, or
+/// [`ApiResource`].
+///
+/// This trait is sealed. It is a bound of functions that accept kube's `Api`.
 pub trait KnownType: sealed::Sealed {
     #[doc(hidden)]
     fn at(path: &ResourcePath, kind: &str) -> Self;

@@ -22,7 +22,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Returns a subresource of the object called `name`.
     ///
     /// # Errors
-    /// [`Error`] when the request fails or the response is not a `T`.
+    /// Returns [`Error`] if the request fails or the response is not a `T`.
     #[doc(alias = "SubResourceClient")]
     #[doc(alias = "get_status")]
     #[doc(alias = "get_ephemeral_containers")]
@@ -40,7 +40,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Creates a subresource, such as an eviction, a binding or a token, and returns the response.
     ///
     /// # Errors
-    /// [`Error`] when the request fails or the response is not a `T`.
+    /// Returns [`Error`] if the request fails or the response is not a `T`.
     pub async fn create_subresource<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -56,7 +56,8 @@ impl<K: Resource> ResourceClient<K> {
     /// Replaces a subresource and returns the result.
     ///
     /// # Errors
-    /// [`Error`] when the request fails or the response is not a `T`. A write of another client since the
+    /// Returns [`Error`] if the request fails or the response is not a `T`. A write of another client since
+    /// the
     /// `resourceVersion` in `body` is a [conflict](Error::is_conflict).
     pub async fn update_subresource<T: DeserializeOwned>(
         &self,
@@ -73,7 +74,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Patches a subresource and returns the result.
     ///
     /// # Errors
-    /// [`Error`] when the request fails or the response is not a `T`.
+    /// Returns [`Error`] if the request fails or the response is not a `T`.
     pub async fn patch_subresource<T: DeserializeOwned, P: Serialize>(
         &self,
         name: &str,
@@ -89,7 +90,8 @@ impl<K: Resource> ResourceClient<K> {
     /// Returns the `scale` of the object called `name`: its current and its desired number of replicas.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A resource without a `scale` is [not found](Error::is_not_found).
+    /// Returns [`Error`] if the request fails. A resource without a `scale` is [not
+    /// found](Error::is_not_found).
     #[doc(alias = "get_scale")]
     pub async fn scale(&self, name: &str) -> Result<Scale, Error> {
         self.get_subresource(name, "scale").await
@@ -98,8 +100,8 @@ impl<K: Resource> ResourceClient<K> {
     /// Replaces the `scale` of an object and returns the result.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A write of another client since the `resourceVersion` in `scale` is a
-    /// [conflict](Error::is_conflict).
+    /// Returns [`Error`] if the request fails. A write of another client since the `resourceVersion` in
+    /// `scale` is a [conflict](Error::is_conflict).
     #[doc(alias = "replace_scale")]
     pub async fn update_scale(&self, name: &str, params: &PostParams, scale: &Scale) -> Result<Scale, Error> {
         self.update_subresource(name, "scale", params, scale).await
@@ -108,7 +110,7 @@ impl<K: Resource> ResourceClient<K> {
     /// Patches the `scale` of an object and returns the result.
     ///
     /// # Errors
-    /// [`Error`] when the request fails.
+    /// Returns [`Error`] if the request fails.
     pub async fn patch_scale<P: Serialize>(
         &self,
         name: &str,
@@ -123,7 +125,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Patches the status of an object and returns the object.
     ///
     /// # Errors
-    /// [`Error`] when the request fails or the response is not a `K`.
+    /// Returns [`Error`] if the request fails or the response is not a `K`.
     pub async fn patch_status<P: Serialize>(
         &self,
         name: &str,

@@ -38,7 +38,8 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Returns the object called `name` in its newest state.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. An object that does not exist is [not found](Error::is_object_not_found).
+    /// Returns [`Error`] if the request fails. An object that does not exist is [not
+    /// found](Error::is_object_not_found).
     pub async fn get(&self, name: &str) -> Result<K, Error> {
         self.get_with(name, &GetParams::default()).await
     }
@@ -56,7 +57,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Any other 404 (the type is not served, a proxy responded) is an error; see [`Error::is_object_not_found`].
     ///
     /// # Errors
-    /// [`Error`] when the request fails, except for an object that does not exist.
+    /// Returns [`Error`] if the request fails, except for an object that does not exist.
     #[doc(alias = "IgnoreNotFound")]
     pub async fn get_opt(&self, name: &str) -> Result<Option<K>, Error> {
         let request = self.get_request(name, &GetParams::default());
@@ -70,7 +71,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Deletes the object called `name`.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. An object that does not exist is [not found](Error::is_object_not_found); a
+    /// Returns [`Error`] if the request fails. An object that does not exist is [not found](Error::is_object_not_found); a
     /// precondition in `params` that does not hold is a [conflict](Error::is_conflict).
     #[doc(alias = "delete_and_finalize")]
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Deletion<K>, Error> {
@@ -82,7 +83,7 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Deletes the objects that `list` selects, one by one: objects created meanwhile may stay.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. Some objects may be deleted then.
+    /// Returns [`Error`] if the request fails. Some objects may be deleted then.
     #[doc(alias = "DeleteAllOf")]
     pub async fn delete_collection(
         &self,
@@ -100,8 +101,8 @@ impl<K: Resource + DeserializeOwned> ResourceClient<K> {
     /// Patches the object called `name` and returns the result.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A `resourceVersion` in the patch that is not the current one is a
-    /// [conflict](Error::is_conflict).
+    /// Returns [`Error`] if the request fails. A `resourceVersion` in the patch that is not the current one
+    /// is a [conflict](Error::is_conflict).
     pub async fn patch<P: Serialize>(
         &self,
         name: &str,
@@ -117,7 +118,8 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// Creates an object and returns it as stored.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A name that is in use [already exists](Error::is_already_exists).
+    /// Returns [`Error`] if the request fails. A name that is in use [already
+    /// exists](Error::is_already_exists).
     #[doc(alias = "WithObjects")]
     #[doc(alias = "CRDs")]
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
@@ -131,7 +133,7 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// it, such a write is lost.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A write of another client since the object was read is a
+    /// Returns [`Error`] if the request fails. A write of another client since the object was read is a
     /// [conflict](Error::is_conflict).
     #[doc(alias = "replace")]
     pub async fn update(&self, params: &PostParams, object: &K) -> Result<K, Error> {
@@ -156,7 +158,7 @@ impl<K: Resource + DeserializeOwned + Serialize> ResourceClient<K> {
     /// `params.field_manager`. Creates the object if it does not exist.
     ///
     /// # Errors
-    /// [`Error`] when the request fails. A field that another manager owns is a [conflict](Error::is_conflict), unless
+    /// Returns [`Error`] if the request fails. A field that another manager owns is a [conflict](Error::is_conflict), unless
     /// `params.force` is set. An object with `managedFields` is [invalid](Error::Invalid) and not sent.
     pub async fn apply(&self, params: &PatchParams, object: &K) -> Result<K, Error> {
         self.send(Verb::Patch, self.apply_request(None, params, object)).await

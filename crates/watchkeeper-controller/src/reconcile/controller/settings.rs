@@ -80,7 +80,7 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// Sets the limits above which a key that triggers itself is reported.
+    /// Sets the limits above which a key that triggers itself is reported. Defaults to [`HotLoopLimits::default`].
     pub fn hot_loops(mut self, limits: HotLoopLimits) -> Self {
         self.options.hot_loops = Some(limits);
         self

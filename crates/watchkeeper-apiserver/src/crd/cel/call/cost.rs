@@ -17,7 +17,7 @@ impl Arguments<'_, '_> {
     /// Returns the cost of the call.
     ///
     /// # Errors
-    /// [`EvalError::Exhausted`] if determining the sizes alone takes more work than is left.
+    /// Returns [`EvalError::Exhausted`] if determining the sizes alone takes more work than is left.
     pub(in super::super) fn cost(&self, meter: &mut Meter) -> Result<u64, EvalError> {
         for value in &self.values {
             if let Value::String(text) = value {
