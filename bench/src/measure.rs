@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_prints_is_what_the_harness_reads() {
+    fn the_output_of_a_run_is_parsed_by_the_harness() {
         let measured = Meter { wall: clock::wall(), cpu: clock::process_cpu(), allocations: 0 };
         let mut measured = measured.stop(4);
         measured.figures = BTreeMap::new();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cargo_says_of_this_package_is_kept_from_the_build_and_its_own_settings_are_not() {
+    fn package_variables_of_cargo_are_removed_from_the_build_and_settings_are_kept() {
         for name in ["CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR", "CARGO_MANIFEST_DIR", "CARGO_BIN_NAME"] {
             assert!(is_of_a_package(name), "{name}");
         }

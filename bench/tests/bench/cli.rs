@@ -80,7 +80,7 @@ fn wrong_usage_and_an_unwritable_report_end_with_exit_code_two_and_say_what_to_d
 }
 
 #[test]
-fn without_go_the_suite_says_so_and_runs_ours_alone() {
+fn without_go_the_suite_reports_it_and_runs_without_the_peer() {
     let nothing = concat!(env!("CARGO_TARGET_TMPDIR"), "/a-path-without-programs");
     std::fs::create_dir_all(nothing).unwrap();
     let output = program(&["queue", "--rounds", "1", "--operations", "50", "--only", "lockstep"])

@@ -36,7 +36,7 @@ fn several_suites_run_with_one_command_and_end_in_one_report() {
 }
 
 #[test]
-fn the_server_ends_with_whoever_started_it() {
+fn the_server_ends_with_its_parent_process() {
     let mut server = program(&["serve", "1"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

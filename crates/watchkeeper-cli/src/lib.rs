@@ -13,6 +13,7 @@
 //! | [`seen`] | waiting for a condition on informers |
 //! | [`exit`] | failures and exit codes |
 
+pub mod changes;
 pub mod cluster;
 mod completions;
 pub mod demo;
@@ -23,7 +24,6 @@ pub mod manifests;
 pub mod program;
 pub mod sample;
 pub mod scaffold;
-pub mod seen;
 pub mod serve;
 mod stop;
 pub mod table;

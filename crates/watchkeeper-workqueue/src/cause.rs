@@ -4,8 +4,7 @@ use std::{fmt, mem, slice, sync::Arc};
 
 /// The reason for an add.
 ///
-/// A cause is stored beside the key and is not part of it: two adds of one key for two reasons are one run that reports
-/// both.
+/// A cause is stored beside the key and is not part of it: adds of one key for two reasons lead to one run with both causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -57,9 +56,7 @@ pub struct Causes {
     pub(crate) adds: u32,
 }
 
-/// Different causes, oldest first.
-///
-/// Most keys have one cause, which needs no allocation.
+/// Different causes, oldest first. Most keys have one cause, which needs no allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum CauseSet {
     #[default]

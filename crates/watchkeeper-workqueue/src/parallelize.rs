@@ -17,7 +17,6 @@ use tokio::task::JoinSet;
 /// the running pieces.
 ///
 /// # Panics
-///
 /// Panics outside a tokio runtime. If `work` panics, no further piece is started; this function panics with the same payload
 /// when running pieces are completed.
 ///

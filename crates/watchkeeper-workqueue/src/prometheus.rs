@@ -85,7 +85,6 @@ impl QueueMetrics {
     /// [`remove_queue`](Self::remove_queue).
     ///
     /// # Errors
-    ///
     /// Returns [`DuplicateQueue`] if another queue of this registry has the same name.
     pub fn add_queue<K: Key>(&self, queue: &WorkQueue<K>) -> Result<(), DuplicateQueue> {
         let (name, queue) = (queue.name().to_owned(), queue.downgrade());

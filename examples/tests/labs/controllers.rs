@@ -139,7 +139,7 @@ async fn the_ingress_manager_plays_its_story_without_a_cluster() {
 }
 
 #[tokio::test]
-async fn an_ingress_follows_the_annotation_and_the_port_of_its_service_and_is_nobody_elses() {
+async fn an_ingress_follows_the_annotation_and_the_port_of_its_service_only() {
     let cluster = Listening::start().await;
     let mut lab = start(env!("CARGO_BIN_EXE_ingress_manager"), &cluster);
     assert_eq!(lab.line().await, "running until Ctrl-C");

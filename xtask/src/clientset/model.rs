@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subresource_nobody_placed_stops_the_generator() {
+    fn an_unplaced_subresource_stops_the_generator() {
         let mut model = Model::new(&[33]);
         let error =
             model.add(33, ResourceFacts { scope: Scope::SubResource, ..facts("Spin", "spin") }).unwrap_err();

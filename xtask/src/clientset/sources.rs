@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_scopes_are_told_apart() {
+    fn the_three_scopes_are_distinguished() {
         for (marker, scope) in
             [("ClusterResourceScope", Scope::Cluster), ("SubResourceScope", Scope::SubResource)]
         {

@@ -9,7 +9,7 @@ use watchkeeper::{
 };
 
 use super::environment::Environment;
-use crate::{exit::Failure, sample::Foo, seen::Changes};
+use crate::{changes::Changes, exit::Failure, sample::Foo};
 
 /// The informers that confirm each step of the scenario.
 #[derive(Debug)]

@@ -48,7 +48,7 @@ mod tests {
     use crate::scaffold::tree::Origin;
 
     #[test]
-    fn nothing_is_left_to_fill_in() {
+    fn templates_contain_no_unreplaced_placeholders() {
         let name: CrateName = "coffee-shop".parse().unwrap();
         let source = SourceTree::find(None, &Origin::of_this_program()).unwrap();
         let values = Values { name: &name, kind: "CoffeeShop", group: "shop.example.com", source: &source };

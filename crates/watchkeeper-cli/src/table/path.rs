@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_no_path() {
+    fn unsupported_syntax_is_not_a_path() {
         for path in
             ["", "spec", ".spec..a", ".spec[*]", ".spec.*", ".spec[?(@.a>1)]", ".spec[a]", ".spec[0", ".a\\"]
         {

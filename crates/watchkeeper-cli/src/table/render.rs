@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_told_as_kubectl_tells_them() {
+    fn ages_are_printed_as_kubectl_prints_them() {
         for (seconds, text) in [
             (-5, "0s"),
             (119, "119s"),

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_and_counted() {
+    fn rows_that_do_not_fit_are_cut_and_counted() {
         let mut screen = Screen::default();
         let frame = screen.frame("0123456789abc\n2\n3\n4\n5\n", "", SIZE);
         assert!(frame.starts_with("\r0123456789\x1b[K\n\r2\x1b[K\n\r3\x1b[K\n\r · 2 more"), "{frame:?}");

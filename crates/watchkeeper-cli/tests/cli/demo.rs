@@ -9,7 +9,7 @@ use watchkeeper::{
     },
     prelude::*,
 };
-use watchkeeper_cli::{sample::Foo, seen::Changes};
+use watchkeeper_cli::{changes::Changes, sample::Foo};
 
 use crate::support::{Listening, PATIENCE, Running};
 

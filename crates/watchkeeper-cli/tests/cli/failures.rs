@@ -3,7 +3,7 @@
 use crate::support::{Listening, run};
 
 #[tokio::test]
-async fn without_a_configuration_it_says_where_it_looked() {
+async fn without_a_configuration_the_error_lists_the_searched_places() {
     let ended = run(&["get", "pods"]).await;
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.err.starts_with("error: no cluster configuration: KUBECONFIG is not set"), "{ended:?}");
@@ -31,7 +31,7 @@ async fn a_cluster_that_is_down_is_named_with_the_file_that_names_it() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_not_accepted_are_told_from_those_that_do_not_suffice() {
+async fn rejected_credentials_and_missing_permissions_have_different_exit_codes() {
     let expired = Listening::with_users("expired-token").await;
     let ended = expired.run(&["get", "pods"]).await;
     assert_eq!(ended.code, Some(5), "{ended:?}");

@@ -77,7 +77,7 @@ async fn a_port_that_is_taken_and_tokens_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn a_server_nobody_could_authenticate_to_is_refused() {
+async fn a_server_without_a_way_to_authenticate_is_rejected() {
     let ended = run(&["serve", "--port", "0", "--authorization-mode", "RBAC"]).await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("needs --token-auth-file"), "{ended:?}");
@@ -91,7 +91,7 @@ async fn a_server_nobody_could_authenticate_to_is_refused() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_file_that_everybody_could_read_becomes_private() {
+async fn a_world_readable_kubeconfig_file_becomes_private() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, "of an earlier run").unwrap();

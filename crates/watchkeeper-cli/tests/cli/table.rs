@@ -46,7 +46,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[tokio::test]
-async fn a_table_has_the_columns_of_its_kind_and_the_rows_that_are_asked_for() {
+async fn a_table_has_the_columns_of_its_kind_and_the_requested_rows() {
     let cluster = cluster().await;
     let ended = cluster.run(&["get", "po", "-n", "shop"]).await;
     assert_eq!(

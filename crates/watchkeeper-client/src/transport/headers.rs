@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_impersonates_by_itself_is_left_alone() {
+    fn a_request_with_its_own_impersonation_headers_is_unchanged() {
         let mut jane = Impersonation::of("jane");
         jane.groups = vec!["admin".to_owned()];
         let defaults = DefaultHeaders::new("test", &jane).unwrap();

@@ -186,7 +186,7 @@ fn a_failed_attempt_is_followed_by_a_more_thorough_or_slower_one() {
 }
 
 #[test]
-fn following_the_decisions_never_goes_round_without_a_wait() {
+fn following_the_decisions_never_loops_without_a_wait() {
     // Whatever a server keeps returning, at most three consecutive decisions come without a wait.
     let reasons = [
         Reason::Api(ApiReason::Expired),

@@ -230,7 +230,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_every_key_is_looked_at_after_it_by_one_worker_and_failures_are_bounded(
+    fn every_change_is_followed_by_a_reconcile_of_its_key_on_one_worker_with_bounded_failures(
         workers in 1..4_usize, steps in steps(), courses in courses(),
     ) {
         let runtime =

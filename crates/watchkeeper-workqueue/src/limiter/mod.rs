@@ -93,9 +93,7 @@ pub fn default_controller_limiter<K: 'static>() -> MaxOf<K> {
 }
 
 /// Returns a limiter with exponential backoff per key: 1 ms after the first failure, doubled with each further failure, and at
-/// most 1000 s.
-///
-/// Unlike [`default_controller_limiter`], it has no limit for all keys together.
+/// most 1000 s. Unlike [`default_controller_limiter`], it has no limit for all keys together.
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn default_item_limiter() -> ItemExponential {
     ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1000))

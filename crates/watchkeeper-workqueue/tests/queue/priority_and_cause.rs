@@ -111,7 +111,7 @@ fn urgent_work_without_end_does_not_starve_the_rest() {
 }
 
 #[test]
-fn a_retry_keeps_its_priority_and_its_causes_and_says_that_it_is_one() {
+fn a_retry_keeps_its_priority_and_its_causes_and_adds_the_cause_retry() {
     let clock = ManualClock::new();
     let queue = WorkQueue::builder("cause").clock(clock.clone()).build();
     queue.add_with(1, event("Pod").priority(Priority::HIGH));

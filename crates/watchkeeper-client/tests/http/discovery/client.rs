@@ -311,7 +311,7 @@ async fn only_refresh_and_invalidate_cause_another_request() {
 }
 
 #[tokio::test]
-async fn the_server_tells_its_version_and_its_openapi_documents() {
+async fn the_server_returns_its_version_and_its_openapi_documents() {
     let server = ScriptedServer::handler(|request| {
         ok(&match request.target() {
             "/version" => json!({ "major": "1", "minor": "37", "gitVersion": "v1.37.0", "buildDate": "", "compiler": "gc",

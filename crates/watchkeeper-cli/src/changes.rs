@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_does_not_come_in_time_is_not_waited_for_longer() {
+    async fn a_wait_ends_at_its_deadline() {
         assert_eq!(Changes::default().until(Duration::from_millis(1), || None::<()>).await, None);
     }
 
