@@ -10,7 +10,7 @@
 //! | [`table`] | `get` and `watch`: tables from informers |
 //! | [`scaffold`] | `new`: an operator from a template |
 //! | [`manifests`] | `crd` and `rbac`: manifests of the sample |
-//! | [`seen`] | waiting for a condition on informers |
+//! | [`changes`] | waiting for a condition on informers |
 //! | [`exit`] | failures and exit codes |
 
 pub mod changes;
