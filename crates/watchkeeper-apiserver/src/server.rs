@@ -409,7 +409,6 @@ impl ApiServer {
     /// Watches and continued lists that need an older version then receive a 410. Running watches have what they need and
     /// continue; combine this method with [`Fault::cut_watches`](crate::faults::Fault::cut_watches) to make a client list
     /// again.
-    #[doc(alias = "compact")]
     pub fn expire_history(&self) {
         self.inner.api.rest.store.compact();
     }

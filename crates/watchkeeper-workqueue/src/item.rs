@@ -76,7 +76,6 @@ impl<'q, K: Key> Item<'q, K> {
     }
 
     /// Returns the failures of the key since its last success, as of the dequeue.
-    #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
         self.dequeued().failures
     }

@@ -54,6 +54,7 @@ use crate::{DurationHistogram, Key, QueueStats, WorkQueue, queue::Sample, sync::
 /// See the [module](self) for the metrics and an example.
 #[derive(Debug, Clone)]
 #[doc(alias = "MetricsProvider")]
+#[doc(alias = "WorkQueueSubsystem")]
 pub struct QueueMetrics {
     queues: Arc<Queues>,
 }

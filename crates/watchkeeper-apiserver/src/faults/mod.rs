@@ -123,8 +123,6 @@ impl Faults {
 
     /// Injects `fault` into the requests that match `requests`, until the returned guard is dropped or the fault is
     /// exhausted ([`Fault::times`]).
-    #[doc(alias = "PrependReactor")]
-    #[doc(alias = "interceptor")]
     pub fn inject(&self, requests: Requests, fault: Fault) -> ActiveFault {
         let (mut rule, active) = active::activate(requests, fault, &self.shared);
         let mut state = self.shared.state.lock();

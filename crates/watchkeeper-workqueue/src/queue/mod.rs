@@ -52,7 +52,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "PriorityQueue")]
 #[doc(alias = "RateLimitingInterface")]
-#[doc(alias = "DelayingInterface")]
+#[doc(alias = "scheduler")]
 pub struct WorkQueue<K: Key> {
     shared: Arc<Shared<K>>,
 }
