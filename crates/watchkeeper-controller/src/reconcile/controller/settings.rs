@@ -14,6 +14,7 @@ impl<K: Object> Controller<K> {
     #[doc(alias = "MaxConcurrentReconciles")]
     #[doc(alias = "WithOptions")]
     #[doc(alias = "with_config")]
+    #[doc(alias = "runWorker")]
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers.max(1);
         self
