@@ -78,7 +78,7 @@ fn a_snapshot_is_not_changed_by_writers_and_its_objects_are_freed() {
                     let read = snapshot.get("a/x").unwrap();
                     let other = || snapshot.get("a/y").map(|object| tags(object));
                     let (before, others) = (tags(read), other());
-                    let found: Vec<_> = snapshot.by_index("tags", &seen[0]).unwrap().collect();
+                    let found: Vec<_> = snapshot.by_index("tags", &before[0]).unwrap().collect();
                     thread::yield_now();
                     assert!(found.iter().any(|object| Arc::ptr_eq(object, read)));
                     assert_eq!((tags(read), other()), (before, others));
