@@ -56,8 +56,8 @@
 //! | [`ApiServer::service`] | a tower service, for clients with their own middleware |
 //! | [`ApiServer::listen`], [`ApiServer::listen_tls`] | HTTP or HTTPS, for kubectl and clients in other languages; [`Endpoint::kubeconfig`] returns their kubeconfig |
 //!
-//! [`ApiServerBuilder`] has the options: tokens, RBAC, controllers, the history window, the clock and the seed. The example
-//! `serve` runs a listening server as a program.
+//! [`ApiServerBuilder`] has the options: tokens, RBAC, controllers, the history window, the clock and the seed. The command
+//! `watchkeeper serve` runs a listening server as a program.
 //!
 //! # Faults
 //!
@@ -107,4 +107,5 @@ mod watch;
 pub use auth::tokens::TokenFileError;
 pub use http::{ConnectionLimits, Endpoint, ResponseBody};
 pub use server::{ApiServer, ApiServerBuilder, ApiService};
+pub use table::JsonPath;
 pub use watchkeeper_time::{Clock, Sleep, TokioClock};

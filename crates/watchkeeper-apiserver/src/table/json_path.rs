@@ -3,9 +3,19 @@
 
 use serde_json::Value;
 
-/// A path in an object, in the subset of `JSONPath` that definitions may use.
+/// A path in an object, in the subset of `JSONPath` that custom resource definitions may use for columns, scales and selectable
+/// fields.
+///
+/// ```
+/// use serde_json::json;
+/// use watchkeeper_apiserver::JsonPath;
+///
+/// let ready = JsonPath::parse(r#".status.conditions[?(@.type=="Ready")].status"#).expect("a valid path");
+/// let object = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+/// assert_eq!(ready.find(&object), [&json!("True")]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JsonPath {
+pub struct JsonPath {
     steps: Vec<Step>,
 }
 
@@ -27,8 +37,8 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Parses a path. Returns none if the path is outside the supported subset.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Parses a path. Returns `None` if the path is outside the supported subset.
+    pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         rest = rest.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(rest);
         rest = rest.strip_prefix('$').unwrap_or(rest);
@@ -54,8 +64,16 @@ impl JsonPath {
         Some(Self { steps })
     }
 
+    /// Returns the member of the object in which the path begins, or `None` for the path of the object itself.
+    pub fn first_member(&self) -> Option<&str> {
+        match self.steps.first()? {
+            Step::Member(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the values at the path, in order.
-    pub(crate) fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
+    pub fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         self.steps
             .iter()
             .fold(vec![object], |found, step| found.into_iter().flat_map(|value| step.find(value)).collect())
@@ -207,6 +225,14 @@ mod tests {
         for (path, expected) in table {
             assert_eq!(find(path), Some(expected), "{path}");
         }
+    }
+
+    #[test]
+    fn the_first_member_of_a_path_is_known_without_an_object() {
+        let first = |path: &str| JsonPath::parse(path).unwrap().first_member().map(str::to_owned);
+        assert_eq!(first(".metadata.labels.app").as_deref(), Some("metadata"));
+        assert_eq!(first("['metadata'].name").as_deref(), Some("metadata"));
+        assert_eq!(first(".").as_deref(), None);
     }
 
     #[test]

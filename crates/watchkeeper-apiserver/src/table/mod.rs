@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
-pub(crate) use json_path::JsonPath;
+pub use json_path::JsonPath;
 
 /// Returns the columns of `kind` and a row for each of `objects`, with ages at `now`. The caller adds the object of each
 /// row.

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper::{
-    client::discovery::RestMapping,
+    apiserver::JsonPath, client::discovery::RestMapping,
     k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube_core::DynamicObject, prelude::*,
 };
 
-use super::{path::Path, render};
+use super::render;
 
 /// A column of a table.
 #[derive(Debug, Clone)]
@@ -24,9 +24,9 @@ enum Cell {
     /// The result of a function of the object.
     Of(fn(&DynamicObject) -> String),
     /// The value at a path.
-    At(Path),
+    At(JsonPath),
     /// The time since the timestamp at a path.
-    Since(Path),
+    Since(JsonPath),
 }
 
 type Known = &'static [(&'static str, fn(&DynamicObject) -> String)];
@@ -48,8 +48,8 @@ impl Column {
 }
 
 /// Returns the JSON that a path applies to. Only metadata has to be copied, and only if the path leads into it.
-fn whole<'a>(object: &'a DynamicObject, path: &Path) -> Cow<'a, Value> {
-    if path.is_of_metadata() {
+fn whole<'a>(object: &'a DynamicObject, path: &JsonPath) -> Cow<'a, Value> {
+    if path.first_member() == Some("metadata") {
         Cow::Owned(json!({"metadata": object.metadata}))
     } else {
         Cow::Borrowed(&object.data)
@@ -83,7 +83,7 @@ fn of_definition(definition: &CustomResourceDefinition, version: &str) -> Vec<Co
     usual
         .filter(|column| column.json_path != ".metadata.creationTimestamp")
         .filter_map(|column| {
-            let path = Path::parse(&column.json_path)?;
+            let path = JsonPath::parse(&column.json_path)?;
             let cell = if column.type_ == "date" { Cell::Since(path) } else { Cell::At(path) };
             Some(Column { header: column.name.to_uppercase(), cell })
         })

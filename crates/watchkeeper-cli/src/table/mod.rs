@@ -3,7 +3,6 @@
 
 mod columns;
 mod grouping;
-mod path;
 mod render;
 mod screen;
 
