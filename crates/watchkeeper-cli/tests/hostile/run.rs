@@ -38,24 +38,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The maximum time until an input is answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The number of measurements of which one must meet [`CANARY`]. Other processes of the machine delay the canary too, but
-/// inputs that stop the server do so in every measurement.
-const MEASUREMENTS: usize = 3;
-
 /// Runs one class at a time: the canary of one class must not wait for the inputs of another.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Sends a class to a server and checks the server's behaviour. Every measurement checks everything else.
+/// Sends a class to a server and checks the server's behaviour.
+#[expect(clippy::print_stdout, reason = "the measured values are shown with --nocapture")]
 pub(crate) fn run(class: &Class) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let slow: Vec<Duration> =
-        (0..MEASUREMENTS).map(|_| measure(class)).take_while(|p99| *p99 >= CANARY).collect();
-    assert!(slow.len() < MEASUREMENTS, "the canary waited {slow:?}");
-}
-
-/// Sends a class to a new server, and returns the 99th percentile of the canary's response times.
-#[expect(clippy::print_stdout, reason = "the measured values are shown with --nocapture")]
-fn measure(class: &Class) -> Duration {
     let mut server = Server::start();
     for input in &class.setup {
         let Input::Request(request) = input else { continue };
@@ -72,6 +61,7 @@ fn measure(class: &Class) -> Duration {
     let silent: Vec<usize> =
         (0..outcomes.len()).filter(|place| outcomes[*place] == Some(Outcome::Silent)).collect();
     assert!(silent.is_empty(), "no answer to inputs {silent:?}");
+    assert!(p99 < CANARY, "the canary waited {p99:?} ({answers} answers)");
     assert!(memory < MEMORY_MIB, "the process took {memory} MiB");
 
     let (begun, has_begun) = mpsc::channel();
@@ -94,7 +84,6 @@ fn measure(class: &Class) -> Duration {
         assert!(stopped.is_some(), "the server did not stop within {GRACE:?}");
     });
     println!("p99 {p99:?} of {answers} answers, {memory} MiB, {} inputs", class.inputs.len());
-    p99
 }
 
 /// Sends inputs, several at a time, and returns the outcomes of the requests among them, and the open
