@@ -1,6 +1,8 @@
 //! Events that handlers receive.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+
+use crate::Cached;
 
 /// An event of one object, as delivered to one handler.
 ///
@@ -9,7 +11,7 @@ use std::{fmt, sync::Arc};
 /// - The first event of a key is [`Added`](Event::Added). After [`Deleted`](Event::Deleted), the next one is
 ///   `Added` again.
 /// - `old` of an [`Updated`](Event::Updated), the object of a [`Synced`](Event::Synced) and `last_seen` of a
-///   [`Deleted`](Event::Deleted) are the same `Arc` that this handler received last for that key.
+///   [`Deleted`](Event::Deleted) are the version that this handler received last for that key.
 /// - `old` and `new` of an update have the same uid. An object that was deleted and created again with the
 ///   same name is a `Deleted` and an `Added`, even if the deletion was not observed.
 ///
@@ -23,7 +25,7 @@ pub enum Event<K> {
     #[doc(alias = "CreateEvent")]
     Added {
         /// The added object.
-        object: Arc<K>,
+        object: Cached<K>,
         /// Whether the object is not new on the server: it is in the initial list of the informer, or was cached
         /// when the handler was added.
         is_initial: bool,
@@ -32,14 +34,14 @@ pub enum Event<K> {
     #[doc(alias = "UpdateEvent")]
     Updated {
         /// The object that this handler received last.
-        old: Arc<K>,
+        old: Cached<K>,
         /// The current object.
-        new: Arc<K>,
+        new: Cached<K>,
     },
     /// The object is unchanged: a resync is due. Handlers with
     /// [`HandlerOptions::unchanged`](crate::handler::HandlerOptions::unchanged) also receive this event when a
     /// relist finds the object unchanged.
-    Synced(Arc<K>),
+    Synced(Cached<K>),
     /// The object was deleted.
     #[doc(alias = "DeleteEvent")]
     Deleted(Deleted<K>),
@@ -48,10 +50,10 @@ pub enum Event<K> {
 /// The deletion of an object.
 pub struct Deleted<K> {
     /// The final state of the object, or the last known one.
-    pub object: Arc<K>,
+    pub object: Cached<K>,
     /// The object that this handler received last. Equal to `object` if the final state is unknown and the
     /// handler was up to date.
-    pub last_seen: Arc<K>,
+    pub last_seen: Cached<K>,
     /// Whether the deletion itself was not observed, only the absence of the object. The object may have
     /// changed before it was deleted, and may have been created and deleted any number of times.
     pub final_state_unknown: bool,
@@ -59,7 +61,7 @@ pub struct Deleted<K> {
 
 impl<K> Event<K> {
     /// Returns the current object, or the last state of a deleted one.
-    pub fn object(&self) -> &Arc<K> {
+    pub fn object(&self) -> &Cached<K> {
         match self {
             Self::Added { object, .. } | Self::Synced(object) => object,
             Self::Updated { new, .. } => new,
@@ -69,7 +71,7 @@ impl<K> Event<K> {
 
     /// Returns the object that the handler received last for this key, or `None` for an
     /// [`Added`](Event::Added).
-    pub fn last_seen(&self) -> Option<&Arc<K>> {
+    pub fn last_seen(&self) -> Option<&Cached<K>> {
         match self {
             Self::Added { .. } => None,
             Self::Updated { old, .. } => Some(old),
@@ -90,10 +92,10 @@ impl<K> Clone for Event<K> {
     fn clone(&self) -> Self {
         match self {
             Self::Added { object, is_initial } => {
-                Self::Added { object: Arc::clone(object), is_initial: *is_initial }
+                Self::Added { object: object.clone(), is_initial: *is_initial }
             }
-            Self::Updated { old, new } => Self::Updated { old: Arc::clone(old), new: Arc::clone(new) },
-            Self::Synced(object) => Self::Synced(Arc::clone(object)),
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Synced(object) => Self::Synced(object.clone()),
             Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
         }
     }
@@ -102,8 +104,8 @@ impl<K> Clone for Event<K> {
 impl<K> Clone for Deleted<K> {
     fn clone(&self) -> Self {
         Self {
-            object: Arc::clone(&self.object),
-            last_seen: Arc::clone(&self.last_seen),
+            object: self.object.clone(),
+            last_seen: self.last_seen.clone(),
             final_state_unknown: self.final_state_unknown,
         }
     }

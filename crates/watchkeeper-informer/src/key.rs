@@ -279,20 +279,6 @@ impl fmt::Debug for KeyText {
     }
 }
 
-/// Returns whether both objects have a uid and the uids differ: one was deleted and the other was created
-/// with its name.
-pub(crate) fn is_other_incarnation<K: Resource>(one: &K, other: &K) -> bool {
-    matches!((&one.meta().uid, &other.meta().uid), (Some(one), Some(other)) if one != other)
-}
-
-/// Returns whether both objects have the same resourceVersion and do not differ in their uid.
-pub(crate) fn is_same_version<K: Resource>(one: &K, other: &K) -> bool {
-    let [one_version, other_version] = [one, other].map(|object| object.meta().resource_version.as_deref());
-    !is_other_incarnation(one, other)
-        && one_version.is_some_and(|version| !version.is_empty())
-        && one_version == other_version
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,10 +41,10 @@
 //! let pods = factory.informer::<Pod>();
 //! let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
 //! let registration = pods.add_handler(|event: &Event<Pod>| match event {
-//!     Event::Added { object, .. } => println!("{:?} added", object.metadata.name),
-//!     Event::Updated { new, .. } => println!("{:?} updated", new.metadata.name),
-//!     Event::Synced(object) => println!("{:?} unchanged", object.metadata.name),
-//!     Event::Deleted(deleted) => println!("{:?} deleted", deleted.object.metadata.name),
+//!     Event::Added { object, .. } => println!("{:?} added", object.metadata().name()),
+//!     Event::Updated { new, .. } => println!("{:?} updated", new.metadata().name()),
+//!     Event::Synced(object) => println!("{:?} unchanged", object.metadata().name()),
+//!     Event::Deleted(deleted) => println!("{:?} deleted", deleted.object.metadata().name()),
 //! })?;
 //!
 //! factory.start();
@@ -91,6 +91,7 @@
 //! | `cache.NewInformer` | [`controller::new_informer`] |
 //! | cancelling the context, `factory.Shutdown` | [`shutdown`](SharedInformerFactory::shutdown) of the factory or of [one informer](SharedIndexInformer::shutdown), or dropping the last handle |
 
+mod cached;
 pub mod controller;
 pub mod delta_fifo;
 pub mod event;
@@ -117,12 +118,13 @@ mod wakers;
 use watchkeeper_time::sync;
 
 pub use self::{
+    cached::{Cached, CachedRef, MetadataRef, OwnerRef, Undecodable},
     factory::SharedInformerFactory,
     freshness::FreshnessError,
     key::{KeyError, ObjectKey},
     lister::{
-        AnyObject, GenericLister, GenericNamespaceLister, GenericView, Lister, ListerView, NamespaceLister,
-        NamespaceView, NotFound,
+        AnyObject, GenericLister, GenericNamespaceLister, GenericView, GetError, Lister, ListerView,
+        NamespaceLister, NamespaceView, NotFound,
     },
     object::Object,
     reader::CacheReader,

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{Index, IndexError, Lister, Object, ObjectKey, ResourceVersion, Snapshot, Store};
+use crate::{Cached, Index, IndexError, Lister, Object, ObjectKey, ResourceVersion, Snapshot, Store};
 
 /// Read-only access to the cache of an informer, with all reads of a [`Store`].
 ///
@@ -16,7 +16,7 @@ use crate::{Index, IndexError, Lister, Object, ObjectKey, ResourceVersion, Snaps
 /// let factory = FactoryBuilder::without_client().build();
 /// let cache: CacheReader<Pod> = factory.informer::<Pod>().reader();
 /// assert!(cache.get("shop/web-0").is_none());
-/// assert_eq!(cache.snapshot().in_namespace("shop").len(), 0);
+/// assert_eq!(cache.snapshot().in_namespace_cached("shop").len(), 0);
 /// assert_eq!(cache.index_names(), ["namespace"]);
 /// ```
 pub struct CacheReader<K> {
@@ -42,6 +42,11 @@ impl<K: Object> CacheReader<K> {
     /// Returns the object with this namespace and name. The namespace of cluster-scoped objects is `None`.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
         self.store.get_in(namespace, name)
+    }
+
+    /// Returns the object stored under `key` without decoding it.
+    pub fn cached(&self, key: impl AsRef<str>) -> Option<Cached<K>> {
+        self.store.cached(key)
     }
 
     /// Returns whether an object is stored under `key`.

@@ -1,13 +1,11 @@
 //! Cache updates and notifications that follow from a delta.
 
-use std::sync::Arc;
-
 use kube_core::Resource;
 
 use crate::{
+    Cached,
     delta_fifo::{Delta, DeltaKind},
     event::{Deleted, Event},
-    key::{is_other_incarnation, is_same_version},
 };
 
 /// The update of one object in the cache, made before handlers are notified.
@@ -15,10 +13,10 @@ use crate::{
 #[must_use = "the cache is updated before handlers are notified"]
 pub enum CacheUpdate<K> {
     /// Leave the object, or its absence, unchanged. Also for the same version received again: the cached
-    /// `Arc` is the one that handlers received, and has to be the next `old`.
+    /// object is the one that handlers received, and has to be the next `old`.
     Keep,
     /// Store this object.
-    Set(Arc<K>),
+    Set(Cached<K>),
     /// Remove the object.
     Remove,
 }
@@ -61,45 +59,45 @@ pub enum Audience {
 /// always start with an `Added`. Versions are compared for equality only: the reflector rejects older ones.
 pub fn transition<K: Resource>(
     delta: &Delta<K>,
-    stored: Option<&Arc<K>>,
+    stored: Option<&Cached<K>>,
     notifications: &mut Vec<Notification<K>>,
 ) -> CacheUpdate<K> {
     let object = &delta.object;
     let mut notify = |audience, event| notifications.push(Notification { event, audience });
-    let added = || Event::Added { object: Arc::clone(object), is_initial: delta.is_initial };
+    let added = || Event::Added { object: object.clone(), is_initial: delta.is_initial };
     match (delta.kind, stored) {
         (DeltaKind::Deleted { .. } | DeltaKind::Sync, None) => CacheUpdate::Keep,
         (DeltaKind::Added | DeltaKind::Updated | DeltaKind::Replaced, None) => {
             notify(Audience::All, added());
-            CacheUpdate::Set(Arc::clone(object))
+            CacheUpdate::Set(object.clone())
         }
         (DeltaKind::Sync, Some(stored)) => {
-            notify(Audience::Resyncing, Event::Synced(Arc::clone(stored)));
+            notify(Audience::Resyncing, Event::Synced(stored.clone()));
             CacheUpdate::Keep
         }
         (DeltaKind::Deleted { final_state_unknown }, Some(stored)) => {
             notify(Audience::All, gone(object, stored, final_state_unknown));
             CacheUpdate::Remove
         }
-        (_, Some(stored)) if !delta.is_new_epoch && is_same_version(&**stored, &**object) => {
-            notify(Audience::WantsUnchanged, Event::Synced(Arc::clone(stored)));
+        (_, Some(stored)) if !delta.is_new_epoch && stored.is_same_version(object) => {
+            notify(Audience::WantsUnchanged, Event::Synced(stored.clone()));
             CacheUpdate::Keep
         }
-        (_, Some(stored)) if is_other_incarnation(&**stored, &**object) => {
+        (_, Some(stored)) if stored.is_other_incarnation(object) => {
             // The deletion was not observed, so the cached object is the last known state.
             notify(Audience::All, gone(stored, stored, true));
             notify(Audience::All, added());
-            CacheUpdate::Set(Arc::clone(object))
+            CacheUpdate::Set(object.clone())
         }
         (_, Some(stored)) => {
-            let event = Event::Updated { old: Arc::clone(stored), new: Arc::clone(object) };
+            let event = Event::Updated { old: stored.clone(), new: object.clone() };
             notify(Audience::All, event);
-            CacheUpdate::Set(Arc::clone(object))
+            CacheUpdate::Set(object.clone())
         }
     }
 }
 
-fn gone<K>(object: &Arc<K>, last_seen: &Arc<K>, final_state_unknown: bool) -> Event<K> {
-    let (object, last_seen) = (Arc::clone(object), Arc::clone(last_seen));
+fn gone<K>(object: &Cached<K>, last_seen: &Cached<K>, final_state_unknown: bool) -> Event<K> {
+    let (object, last_seen) = (object.clone(), last_seen.clone());
     Event::Deleted(Deleted { object, last_seen, final_state_unknown })
 }

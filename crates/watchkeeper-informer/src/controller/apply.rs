@@ -1,13 +1,12 @@
 //! Effects of deltas on the cache and on handlers.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use tracing::error;
 
 use crate::{
     ApplyResult, Object, ResourceVersion, Store, StoreError, StoreOp,
     delta_fifo::{DeltaBatch, Deltas},
-    key::KeyRef,
     reflector::VersionOrder,
     store::PreparedOps,
     sync::Mutex,
@@ -66,14 +65,14 @@ pub fn process_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> DeltaE
     for deltas in keys {
         let object = &deltas.oldest().object;
         // An object without a valid key cannot be stored. Sources quarantine such objects.
-        let key = match KeyRef::of(&**object).check() {
+        let key = match object.key_ref().check() {
             Ok(key) => key,
             Err(error) => {
                 error!(%error, "object without a valid key dropped");
                 continue;
             }
         };
-        let stored = store.get_in(Some(key.namespace), key.name);
+        let stored = store.cached_in(Some(key.namespace), key.name);
         let mut current = stored.clone();
         for delta in deltas.iter() {
             match transition(delta, current.as_ref(), &mut notifications) {
@@ -84,7 +83,7 @@ pub fn process_deltas<K: Object>(keys: &[Deltas<K>], store: &Store<K>) -> DeltaE
         }
         match (stored, current) {
             (None, None) => {}
-            (Some(before), Some(after)) if Arc::ptr_eq(&before, &after) => {}
+            (Some(before), Some(after)) if before.ptr_eq(&after) => {}
             // The key was checked above, so neither operation is rejected.
             (_, Some(object)) => ops.extend(StoreOp::put(object)),
             (Some(_), None) => ops.extend(key.to_key().map(StoreOp::delete)),

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use watchkeeper_client::decode::Identity;
 
-use crate::{Object, Store, delta_fifo::KnownObjects, key::KeyRef, reflector::VersionLookup};
+use crate::{Cached, Object, Store, delta_fifo::KnownObjects, reflector::VersionLookup};
 
 /// The objects of a store that belong to one namespace, or all of them.
 pub(super) struct StoredObjects<K> {
@@ -13,8 +13,8 @@ pub(super) struct StoredObjects<K> {
 }
 
 impl<K: Object> KnownObjects<K> for StoredObjects<K> {
-    fn get(&self, key: &str) -> Option<Arc<K>> {
-        self.store.get(key)
+    fn get(&self, key: &str) -> Option<Cached<K>> {
+        self.store.cached(key)
     }
 
     fn contains(&self, key: &str) -> bool {
@@ -23,16 +23,16 @@ impl<K: Object> KnownObjects<K> for StoredObjects<K> {
 
     fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
         let mut key = String::new();
-        let mut visit_object = |object: &Arc<K>| {
+        let mut visit_object = |object: &Cached<K>| {
             key.clear();
             // Writing to a string cannot fail.
-            let _ = write!(key, "{}", KeyRef::of(&**object));
+            let _ = write!(key, "{}", object.key_ref());
             visit(&key);
         };
         let snapshot = self.store.snapshot();
         match &self.namespace {
-            Some(namespace) => snapshot.in_namespace(namespace).for_each(&mut visit_object),
-            None => snapshot.iter().for_each(&mut visit_object),
+            Some(namespace) => snapshot.in_namespace_cached(namespace).for_each(&mut visit_object),
+            None => snapshot.iter_cached().for_each(&mut visit_object),
         }
     }
 }
@@ -41,11 +41,10 @@ impl<K: Object> KnownObjects<K> for StoredObjects<K> {
 pub(super) struct StoreLookup<K>(pub(super) Store<K>);
 
 impl<K: Object> VersionLookup<K> for StoreLookup<K> {
-    fn lookup(&self, identity: &Identity) -> Option<Arc<K>> {
-        self.0.get(identity.key()).filter(|object| {
-            let meta = object.meta();
-            meta.uid.as_deref() == identity.uid()
-                && meta.resource_version.as_deref() == identity.resource_version()
+    fn lookup(&self, identity: &Identity) -> Option<Cached<K>> {
+        self.0.cached(identity.key()).filter(|object| {
+            let metadata = object.metadata();
+            metadata.uid() == identity.uid() && metadata.resource_version() == identity.resource_version()
         })
     }
 }

@@ -9,7 +9,10 @@ use kube_core::Resource;
 use watchkeeper_client::decode::Identity;
 
 use super::{Delta, DeltaKind, Deltas, KnownObjects};
-use crate::key::{KeyRef, KeyText};
+use crate::{
+    Cached,
+    key::{KeyRef, KeyText},
+};
 
 type Keys<'a> = HashSet<KeyRef<'a>, RandomState>;
 
@@ -22,7 +25,7 @@ pub(super) struct Watermark {
 
 /// A list to be queued.
 pub(super) struct List<'a, K> {
-    pub(super) objects: Vec<Arc<K>>,
+    pub(super) objects: Vec<Cached<K>>,
     /// The objects that exist but could not be decoded.
     pub(super) kept: &'a [Identity],
     pub(super) version: Option<&'a str>,
@@ -66,7 +69,7 @@ pub(super) struct FifoCore<K> {
     population: Population,
     is_closed: bool,
     /// Objects that are no longer queued, to be dropped outside of the lock.
-    released: Vec<Arc<K>>,
+    released: Vec<Cached<K>>,
 }
 
 impl<K: Resource + 'static> FifoCore<K> {
@@ -114,12 +117,12 @@ impl<K: Resource + 'static> FifoCore<K> {
     }
 
     /// Returns the objects that were released since the last call.
-    pub(super) fn take_released(&mut self) -> Vec<Arc<K>> {
+    pub(super) fn take_released(&mut self) -> Vec<Cached<K>> {
         std::mem::take(&mut self.released)
     }
 
     /// Queues an added or updated object.
-    pub(super) fn apply(&mut self, kind: DeltaKind, object: Arc<K>) {
+    pub(super) fn apply(&mut self, kind: DeltaKind, object: Cached<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
         self.push(Delta { kind, object, is_initial: false, is_new_epoch: false });
@@ -128,10 +131,10 @@ impl<K: Resource + 'static> FifoCore<K> {
 
     /// Queues a deleted object. The deletion of an unknown object is dropped, but its version advances the
     /// watermark.
-    pub(super) fn delete(&mut self, object: Arc<K>, known: &dyn KnownObjects<K>) {
+    pub(super) fn delete(&mut self, object: Cached<K>, known: &dyn KnownObjects<K>) {
         self.begin_unpopulated();
         let mark = version_of(&object);
-        if self.is_of_interest(KeyRef::of(&*object), known) {
+        if self.is_of_interest(object.key_ref(), known) {
             let kind = DeltaKind::Deleted { final_state_unknown: false };
             self.push(Delta { kind, object, is_initial: false, is_new_epoch: false });
         } else {
@@ -191,8 +194,8 @@ impl<K: Resource + 'static> FifoCore<K> {
         let applied = self
             .in_flight_deltas()
             .map(Deltas::newest)
-            .filter(|newest| !newest.is_deletion() && !self.is_queued(KeyRef::of(&*newest.object)));
-        quiet.extend(applied.map(|newest| Arc::clone(&newest.object)));
+            .filter(|newest| !newest.is_deletion() && !self.is_queued(newest.object.key_ref()));
+        quiet.extend(applied.map(|newest| newest.object.clone()));
         for object in quiet {
             self.push(Delta { kind: DeltaKind::Sync, object, is_initial: false, is_new_epoch: false });
         }
@@ -246,7 +249,7 @@ impl<K: Resource + 'static> FifoCore<K> {
         let Some(keys) = self.in_flight.take() else { return };
         for mut deltas in keys.iter().rev().cloned() {
             self.queued_deltas += deltas.len();
-            let key = key_text(&*deltas.first.object);
+            let key = KeyText::of(deltas.first.object.key_ref());
             if let Some(later) = self.queue.remove(&key) {
                 deltas.append(later);
             }
@@ -259,23 +262,23 @@ impl<K: Resource + 'static> FifoCore<K> {
     /// is a deletion. An object that the list could not decode is not missing if it has the same uid.
     fn missing_from(
         &self,
-        objects: &[Arc<K>],
+        objects: &[Cached<K>],
         kept: &[Identity],
         known: &dyn KnownObjects<K>,
-    ) -> Vec<Arc<K>> {
+    ) -> Vec<Cached<K>> {
         // Lazy, because nothing can be missing from the initial list.
         let listed: LazyCell<Keys<'_>, _> =
-            LazyCell::new(|| objects.iter().map(|object| KeyRef::of(&**object)).collect());
+            LazyCell::new(|| objects.iter().map(|object| object.key_ref()).collect());
         let in_flight = self.in_flight_keys();
         // The queued state of a key is newer than the one in flight.
         let only_in_flight =
-            self.in_flight_deltas().filter(|deltas| !self.is_queued(KeyRef::of(&*deltas.first.object)));
+            self.in_flight_deltas().filter(|deltas| !self.is_queued(deltas.first.object.key_ref()));
         let queued = self.queue.values();
-        let mut gone: Vec<Arc<K>> = queued
+        let mut gone: Vec<Cached<K>> = queued
             .chain(only_in_flight)
             .map(Deltas::newest)
-            .filter(|newest| !newest.is_deletion() && !listed.contains(&KeyRef::of(&*newest.object)))
-            .map(|newest| Arc::clone(&newest.object))
+            .filter(|newest| !newest.is_deletion() && !listed.contains(&newest.object.key_ref()))
+            .map(|newest| newest.object.clone())
             .collect();
         known.visit_keys(&mut |key| {
             let key_ref = KeyRef::split(key);
@@ -288,8 +291,8 @@ impl<K: Resource + 'static> FifoCore<K> {
             kept.iter().map(|identity| (identity.key(), identity)).collect();
         if !kept.is_empty() {
             gone.retain(|object| {
-                let key = KeyRef::of(&**object).to_string();
-                kept.get(&*key).is_none_or(|identity| is_other_uid(&**object, identity))
+                let key = object.key_ref().to_string();
+                kept.get(&*key).is_none_or(|identity| is_other_uid(object, identity))
             });
         }
         gone
@@ -308,12 +311,12 @@ impl<K: Resource + 'static> FifoCore<K> {
     }
 
     /// Returns the last state of an object, unless it is deleted.
-    fn last_state(&self, key: &str, known: &dyn KnownObjects<K>) -> Option<Arc<K>> {
+    fn last_state(&self, key: &str, known: &dyn KnownObjects<K>) -> Option<Cached<K>> {
         let key_ref = KeyRef::split(key);
         let queued = self.queue.get(&KeyText::of(key_ref)).map(Deltas::newest);
         let newest = queued.or_else(|| self.in_flight_newest(key_ref));
         match newest {
-            Some(newest) => (!newest.is_deletion()).then(|| Arc::clone(&newest.object)),
+            Some(newest) => (!newest.is_deletion()).then(|| newest.object.clone()),
             None => known.get(key),
         }
     }
@@ -328,15 +331,15 @@ impl<K: Resource + 'static> FifoCore<K> {
     }
 
     fn in_flight_keys(&self) -> Keys<'_> {
-        self.in_flight_deltas().map(|deltas| KeyRef::of(&*deltas.first.object)).collect()
+        self.in_flight_deltas().map(|deltas| deltas.first.object.key_ref()).collect()
     }
 
     fn in_flight_newest(&self, key: KeyRef<'_>) -> Option<&Delta<K>> {
-        self.in_flight_deltas().find(|deltas| KeyRef::of(&*deltas.first.object) == key).map(Deltas::newest)
+        self.in_flight_deltas().find(|deltas| deltas.first.object.key_ref() == key).map(Deltas::newest)
     }
 
     fn push(&mut self, delta: Delta<K>) {
-        let key = key_text(&*delta.object);
+        let key = KeyText::of(delta.object.key_ref());
         let Some(deltas) = self.queue.get_mut(&key) else {
             self.queue.insert(key, Deltas::one(delta, self.reached.clone()));
             self.queued_deltas += 1;
@@ -377,19 +380,13 @@ fn new_queue<K>() -> LinkedHashMap<KeyText, Deltas<K>, RandomState> {
     LinkedHashMap::with_hasher(RandomState::default())
 }
 
-fn key_text<K: Resource>(object: &K) -> KeyText {
-    KeyText::of(KeyRef::of(object))
-}
-
 /// Returns whether both have a uid and the uids differ.
-fn is_other_uid<K: Resource>(object: &K, identity: &Identity) -> bool {
-    let uid = object.meta().uid.as_deref().filter(|uid| !uid.is_empty());
-    matches!((uid, identity.uid()), (Some(one), Some(other)) if one != other)
+fn is_other_uid<K: Resource>(object: &Cached<K>, identity: &Identity) -> bool {
+    matches!((object.metadata().uid(), identity.uid()), (Some(one), Some(other)) if one != other)
 }
 
-fn version_of<K: Resource>(object: &Arc<K>) -> Option<Arc<str>> {
-    let version = object.meta().resource_version.as_deref()?;
-    (!version.is_empty()).then(|| Arc::from(version))
+fn version_of<K: Resource>(object: &Cached<K>) -> Option<Arc<str>> {
+    object.metadata().resource_version().map(Arc::from)
 }
 
 #[cfg(test)]
@@ -404,7 +401,7 @@ mod tests {
         let object = |number: usize| {
             let mut object = ConfigMap::default();
             object.metadata.name = Some(number.to_string());
-            Arc::new(object)
+            Cached::from(object)
         };
         let mut core = FifoCore::new();
         let objects = (0..5_000).map(object).collect();

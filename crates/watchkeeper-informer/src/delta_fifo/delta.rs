@@ -1,15 +1,16 @@
 //! Changes of one object.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::core::Watermark;
+use crate::Cached;
 
 /// A change of an object.
 pub struct Delta<K> {
     /// The kind of the change.
     pub kind: DeltaKind,
     /// The object after the change, or its last state if it was deleted.
-    pub object: Arc<K>,
+    pub object: Cached<K>,
     /// Whether the change belongs to the initial list: one of its objects, or the deletion of an object that
     /// is not in it. A later change is not initial, even if both are popped together.
     #[doc(alias = "isInInitialList")]
@@ -106,7 +107,7 @@ impl<K> Delta<K> {
 impl<K> Clone for Delta<K> {
     fn clone(&self) -> Self {
         let Self { kind, ref object, is_initial, is_new_epoch } = *self;
-        Self { kind, object: Arc::clone(object), is_initial, is_new_epoch }
+        Self { kind, object: object.clone(), is_initial, is_new_epoch }
     }
 }
 

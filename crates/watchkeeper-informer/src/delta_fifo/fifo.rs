@@ -14,6 +14,7 @@ use super::{
     core::{FifoCore, List, Watermark},
 };
 use crate::{
+    Cached,
     reflector::{ReceivedObject, Replacement},
     sync::Mutex,
     wakers::Wakers,
@@ -166,24 +167,24 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// # Errors
     /// Returns [`FifoClosed`] if the queue is closed.
     #[doc(alias = "dedupDeltas")]
-    pub fn add(&self, object: Arc<K>) -> Result<(), FifoClosed> {
-        self.put(|core, _| core.apply(DeltaKind::Added, object))
+    pub fn add(&self, object: impl Into<Cached<K>>) -> Result<(), FifoClosed> {
+        self.put(|core, _| core.apply(DeltaKind::Added, object.into()))
     }
 
     /// Queues an object that was modified.
     ///
     /// # Errors
     /// Returns [`FifoClosed`] if the queue is closed.
-    pub fn update(&self, object: Arc<K>) -> Result<(), FifoClosed> {
-        self.put(|core, _| core.apply(DeltaKind::Updated, object))
+    pub fn update(&self, object: impl Into<Cached<K>>) -> Result<(), FifoClosed> {
+        self.put(|core, _| core.apply(DeltaKind::Updated, object.into()))
     }
 
     /// Queues the deletion of an object. `object` is its final state.
     ///
     /// # Errors
     /// Returns [`FifoClosed`] if the queue is closed.
-    pub fn delete(&self, object: Arc<K>) -> Result<(), FifoClosed> {
-        self.put(|core, known| core.delete(object, known))
+    pub fn delete(&self, object: impl Into<Cached<K>>) -> Result<(), FifoClosed> {
+        self.put(|core, known| core.delete(object.into(), known))
     }
 
     /// Queues the deletion of the object with this `key` (`namespace/name` or `name`) whose final state could
@@ -200,7 +201,12 @@ impl<K: Resource + Send + Sync + 'static> DeltaFifo<K> {
     /// # Errors
     /// Returns [`FifoClosed`] if the queue is closed.
     #[doc(alias = "Replace")]
-    pub fn replace(&self, objects: Vec<Arc<K>>, resource_version: Option<&str>) -> Result<(), FifoClosed> {
+    pub fn replace(
+        &self,
+        objects: Vec<impl Into<Cached<K>>>,
+        resource_version: Option<&str>,
+    ) -> Result<(), FifoClosed> {
+        let objects = objects.into_iter().map(Into::into).collect();
         let list = List { objects, kept: &[], version: resource_version, is_new_epoch: false };
         self.put(|core, known| core.replace(list, known))
     }

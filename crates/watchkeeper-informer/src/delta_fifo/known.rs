@@ -1,6 +1,6 @@
 //! The cache as the FIFO uses it.
 
-use std::sync::Arc;
+use crate::Cached;
 
 /// Read access of a [`DeltaFifo`](super::DeltaFifo) to the cache to which its changes are applied.
 ///
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Returns the object with this key (`namespace/name`, or `name` for cluster-scoped objects).
-    fn get(&self, key: &str) -> Option<Arc<K>>;
+    fn get(&self, key: &str) -> Option<Cached<K>>;
 
     /// Returns whether the cache contains an object with this key.
     fn contains(&self, key: &str) -> bool {
@@ -30,7 +30,7 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
 pub struct NothingKnown;
 
 impl<K> KnownObjects<K> for NothingKnown {
-    fn get(&self, _key: &str) -> Option<Arc<K>> {
+    fn get(&self, _key: &str) -> Option<Cached<K>> {
         None
     }
 

@@ -4,7 +4,10 @@ use kube_core::Resource;
 use watchkeeper_client::decode::Identity;
 
 use super::{DeltaFifo, FifoClosed};
-use crate::reflector::{DeltaSink, ReceivedObject, SinkClosed, WatchDelta};
+use crate::{
+    Cached,
+    reflector::{DeltaSink, ReceivedObject, SinkClosed, WatchDelta},
+};
 
 /// Waits for [capacity](DeltaFifo::wait_for_capacity), then queues the change.
 ///
@@ -14,17 +17,17 @@ impl<K: Resource + Send + Sync + 'static> DeltaSink<K> for DeltaFifo<K> {
         self.wait_for_capacity().await?;
         match change {
             WatchDelta::Added(ReceivedObject { identity, object }) => {
-                let mark = missing_version(&*object, &identity);
+                let mark = missing_version(&object, &identity);
                 self.add(object)?;
                 self.mark(mark)
             }
             WatchDelta::Updated(ReceivedObject { identity, object }) => {
-                let mark = missing_version(&*object, &identity);
+                let mark = missing_version(&object, &identity);
                 self.update(object)?;
                 self.mark(mark)
             }
             WatchDelta::Deleted { identity, object: Some(object) } => {
-                let mark = missing_version(&*object, &identity);
+                let mark = missing_version(&object, &identity);
                 self.delete(object)?;
                 self.mark(mark)
             }
@@ -40,8 +43,8 @@ impl<K: Resource + Send + Sync + 'static> DeltaSink<K> for DeltaFifo<K> {
 }
 
 /// Returns the version on the wire, if the object does not contain it.
-fn missing_version<'a, K: Resource>(object: &K, identity: &'a Identity) -> Option<&'a str> {
-    let carried = object.meta().resource_version.as_deref();
+fn missing_version<'a, K: Resource>(object: &Cached<K>, identity: &'a Identity) -> Option<&'a str> {
+    let carried = object.metadata().resource_version();
     identity.resource_version().filter(|&version| carried != Some(version))
 }
 

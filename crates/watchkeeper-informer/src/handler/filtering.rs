@@ -1,9 +1,12 @@
 //! A handler for a subset of the objects.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::EventHandler;
-use crate::event::{Deleted, Event};
+use crate::{
+    Cached, MetadataRef, Object,
+    event::{Deleted, Event},
+};
 
 /// A handler that passes the events of objects that match a filter to another handler.
 ///
@@ -18,17 +21,20 @@ use crate::event::{Deleted, Event};
 /// | `Synced`, `Deleted` | yes | | the same event, even if the final state of a deleted object does not match |
 ///
 /// In all other cases the inner handler is not called. The filter must depend on the object alone, because it
-/// is called again for the old object of each event.
+/// is called again for the old object of each event. An object that cannot be decoded matches, so that no handler
+/// receives a deletion that did not happen.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use watchkeeper_informer::handler::{FilteringHandler, HandlerFuncs};
 ///
-/// let is_scheduled = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-/// let handler = HandlerFuncs::<Pod>::new().on_add(|pod, _| println!("{:?} scheduled", pod.metadata.name));
-/// let handler = FilteringHandler::new(is_scheduled, handler);
 /// # fn handles<K>(_: impl watchkeeper_informer::handler::EventHandler<K>) {}
-/// # handles::<Pod>(handler);
+/// let print = || HandlerFuncs::<Pod>::new().on_add(|pod, _| println!("{} added", pod.metadata().name()));
+/// // Reads metadata only, so that no object is decoded.
+/// handles::<Pod>(FilteringHandler::by_metadata(|pod| pod.label("app") == Some("web"), print()));
+/// // Reads the whole object.
+/// let is_scheduled = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+/// handles::<Pod>(FilteringHandler::new(is_scheduled, print()));
 /// ```
 #[doc(alias = "FilteringResourceEventHandler")]
 pub struct FilteringHandler<F, H> {
@@ -36,39 +42,73 @@ pub struct FilteringHandler<F, H> {
     handler: H,
 }
 
-impl<F, H> FilteringHandler<F, H> {
+/// A filter on cached objects.
+pub trait ObjectFilter<K>: Send + Sync + 'static {
+    /// Returns whether the object matches.
+    fn admits(&self, object: &Cached<K>) -> bool;
+}
+
+/// An [`ObjectFilter`] that reads whole objects. See [`FilteringHandler::new`].
+#[derive(Debug, Clone, Copy)]
+pub struct ByObject<F>(F);
+
+/// An [`ObjectFilter`] that reads metadata only. See [`FilteringHandler::by_metadata`].
+#[derive(Debug, Clone, Copy)]
+pub struct ByMetadata<F>(F);
+
+impl<K: Object, F: Fn(&K) -> bool + Send + Sync + 'static> ObjectFilter<K> for ByObject<F> {
+    fn admits(&self, object: &Cached<K>) -> bool {
+        object.get().map_or(true, |object| (self.0)(&object))
+    }
+}
+
+impl<K: Object, F: Fn(MetadataRef<'_>) -> bool + Send + Sync + 'static> ObjectFilter<K> for ByMetadata<F> {
+    fn admits(&self, object: &Cached<K>) -> bool {
+        (self.0)(object.metadata())
+    }
+}
+
+impl<F, H> FilteringHandler<ByObject<F>, H> {
     /// Creates a handler that passes the events of objects for which `filter` returns true to `handler`.
     ///
     /// `filter` is a `Fn(&K) -> bool`, and `handler` an [`EventHandler`].
     pub fn new(filter: F, handler: H) -> Self {
-        Self { filter, handler }
+        Self { filter: ByObject(filter), handler }
+    }
+}
+
+impl<F: Fn(MetadataRef<'_>) -> bool, H> FilteringHandler<ByMetadata<F>, H> {
+    /// Creates a handler that passes the events of objects for whose metadata `filter` returns true to `handler`. No
+    /// object is decoded for the filter.
+    pub fn by_metadata(filter: F, handler: H) -> Self {
+        Self { filter: ByMetadata(filter), handler }
     }
 }
 
 impl<K, F, H> EventHandler<K> for FilteringHandler<F, H>
 where
     K: 'static,
-    F: Fn(&K) -> bool + Send + Sync + 'static,
+    F: ObjectFilter<K>,
     H: EventHandler<K>,
 {
     fn handle(&self, event: &Event<K>) {
-        let passed = event.last_seen().is_some_and(|object| (self.filter)(object));
+        let passed = event.last_seen().is_some_and(|object| self.filter.admits(object));
         match event {
-            Event::Updated { old, new } => match (passed, (self.filter)(new)) {
+            Event::Updated { old, new } => match (passed, self.filter.admits(new)) {
                 (true, true) => self.handler.handle(event),
                 (false, true) => {
-                    self.handler.handle(&Event::Added { object: Arc::clone(new), is_initial: false });
+                    self.handler.handle(&Event::Added { object: new.clone(), is_initial: false });
                 }
                 // As in a watch with a selector, the delete reports the last state that matched.
                 (true, false) => self.handler.handle(&Event::Deleted(Deleted {
-                    object: Arc::clone(old),
-                    last_seen: Arc::clone(old),
+                    object: old.clone(),
+                    last_seen: old.clone(),
                     final_state_unknown: false,
                 })),
                 (false, false) => {}
             },
             Event::Added { object, .. } => {
-                if (self.filter)(object) {
+                if self.filter.admits(object) {
                     self.handler.handle(event);
                 }
             }

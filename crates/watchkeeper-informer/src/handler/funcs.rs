@@ -1,12 +1,15 @@
 //! A handler with a function for each kind of event.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::EventHandler;
-use crate::event::{Deleted, Event};
+use crate::{
+    Cached,
+    event::{Deleted, Event},
+};
 
-type OnAdd<K> = Box<dyn Fn(&Arc<K>, bool) + Send + Sync>;
-type OnUpdate<K> = Box<dyn Fn(&Arc<K>, &Arc<K>) + Send + Sync>;
+type OnAdd<K> = Box<dyn Fn(&Cached<K>, bool) + Send + Sync>;
+type OnUpdate<K> = Box<dyn Fn(&Cached<K>, &Cached<K>) + Send + Sync>;
 type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
 
 /// A handler that consists of up to three functions. Events without a function are ignored, and setting a
@@ -16,8 +19,8 @@ type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
 /// # use watchkeeper_informer::handler::HandlerFuncs;
 /// # use k8s_openapi::api::core::v1::Pod;
 /// let handler = HandlerFuncs::<Pod>::new()
-///     .on_add(|pod, is_initial| println!("{:?} added (initial: {is_initial})", pod.metadata.name))
-///     .on_delete(|deleted| println!("{:?} deleted", deleted.object.metadata.name));
+///     .on_add(|pod, is_initial| println!("{:?} added (initial: {is_initial})", pod.metadata().name()))
+///     .on_delete(|deleted| println!("{:?} deleted", deleted.object.metadata().name()));
 /// # let _ = handler;
 /// ```
 #[must_use = "a handler does nothing until it is registered"]
@@ -40,7 +43,7 @@ impl<K> HandlerFuncs<K> {
     /// objects that were cached when the handler was added.
     #[doc(alias = "OnAdd")]
     #[doc(alias = "AddFunc")]
-    pub fn on_add(mut self, function: impl Fn(&Arc<K>, bool) + Send + Sync + 'static) -> Self {
+    pub fn on_add(mut self, function: impl Fn(&Cached<K>, bool) + Send + Sync + 'static) -> Self {
         self.add = Some(Box::new(function));
         self
     }
@@ -49,7 +52,7 @@ impl<K> HandlerFuncs<K> {
     /// for resyncs, with the same object twice, as in client-go.
     #[doc(alias = "OnUpdate")]
     #[doc(alias = "UpdateFunc")]
-    pub fn on_update(mut self, function: impl Fn(&Arc<K>, &Arc<K>) + Send + Sync + 'static) -> Self {
+    pub fn on_update(mut self, function: impl Fn(&Cached<K>, &Cached<K>) + Send + Sync + 'static) -> Self {
         self.update = Some(Box::new(function));
         self
     }

@@ -5,7 +5,10 @@ mod funcs;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-pub use self::{filtering::FilteringHandler, funcs::HandlerFuncs};
+pub use self::{
+    filtering::{ByMetadata, ByObject, FilteringHandler, ObjectFilter},
+    funcs::HandlerFuncs,
+};
 use crate::event::Event;
 pub use crate::processor::{HandlerOptions, HandlerStatus, Registration, Stopped};
 

@@ -4,8 +4,8 @@ use std::{any::Any, fmt, sync::Arc};
 
 use kube_core::{ObjectMeta, Selector};
 
-use super::{Lister, ListerView, NamespaceLister, NamespaceView, NotFound};
-use crate::Object;
+use super::{GetError, Lister, ListerView, NamespaceLister, NamespaceView};
+use crate::{CachedRef, Object};
 
 /// An object of any type, with its metadata. Downcast it to the type.
 pub trait AnyObject: Any + Send + Sync {
@@ -44,10 +44,10 @@ pub trait GenericLister: fmt::Debug + Send + Sync {
     /// Returns the object with this key; see [`Lister::get`].
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
-    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
+    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, GetError>;
 
-    /// Returns a point-in-time view; see [`Lister::view`]. Allocates the view, but nothing for each object.
+    /// Returns a point-in-time view; see [`Lister::view`].
     fn view(&self) -> Box<dyn GenericView + '_>;
 
     /// Returns a lister of one namespace; see [`Lister::namespace`].
@@ -62,32 +62,31 @@ pub trait GenericNamespaceLister: fmt::Debug + Send + Sync {
     /// Returns the object with this name; see [`NamespaceLister::get`].
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
-    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound>;
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
+    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, GetError>;
 
-    /// Returns a point-in-time view; see [`NamespaceLister::view`]. Allocates the view, but nothing for each
-    /// object.
+    /// Returns a point-in-time view; see [`NamespaceLister::view`].
     fn view(&self) -> Box<dyn GenericView + '_>;
 }
 
 /// A [`ListerView`] or [`NamespaceView`] of any type, as a trait object.
 pub trait GenericView {
     /// Returns the objects whose labels match.
-    fn list(&self, selector: &Selector) -> Vec<&dyn AnyObject>;
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>>;
 
     /// Returns the object with this key, or with this name in the view of a namespace.
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
-    fn get(&self, key: &str) -> Result<&dyn AnyObject, NotFound>;
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
+    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, GetError>;
 }
 
 fn erased<K: Object>(object: Arc<K>) -> Arc<dyn AnyObject> {
     object
 }
 
-fn seen<K: Object>(object: &Arc<K>) -> &dyn AnyObject {
-    &**object
+fn kept<K: Object>(object: CachedRef<'_, K>) -> Arc<dyn AnyObject> {
+    object.into_arc()
 }
 
 impl<K: Object> GenericLister for Lister<K> {
@@ -95,7 +94,7 @@ impl<K: Object> GenericLister for Lister<K> {
         self.list(selector).into_iter().map(erased).collect()
     }
 
-    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, NotFound> {
+    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, GetError> {
         self.get(key).map(erased)
     }
 
@@ -113,7 +112,7 @@ impl<K: Object> GenericNamespaceLister for NamespaceLister<K> {
         self.list(selector).into_iter().map(erased).collect()
     }
 
-    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, NotFound> {
+    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, GetError> {
         self.get(name).map(erased)
     }
 
@@ -123,21 +122,21 @@ impl<K: Object> GenericNamespaceLister for NamespaceLister<K> {
 }
 
 impl<K: Object> GenericView for ListerView<'_, K> {
-    fn list(&self, selector: &Selector) -> Vec<&dyn AnyObject> {
-        self.list(selector).map(seen).collect()
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>> {
+        self.list(selector).map(kept).collect()
     }
 
-    fn get(&self, key: &str) -> Result<&dyn AnyObject, NotFound> {
-        self.get(key).map(seen)
+    fn get(&self, key: &str) -> Result<Arc<dyn AnyObject>, GetError> {
+        self.get(key).map(kept)
     }
 }
 
 impl<K: Object> GenericView for NamespaceView<'_, K> {
-    fn list(&self, selector: &Selector) -> Vec<&dyn AnyObject> {
-        self.list(selector).map(seen).collect()
+    fn list(&self, selector: &Selector) -> Vec<Arc<dyn AnyObject>> {
+        self.list(selector).map(kept).collect()
     }
 
-    fn get(&self, name: &str) -> Result<&dyn AnyObject, NotFound> {
-        self.get(name).map(seen)
+    fn get(&self, name: &str) -> Result<Arc<dyn AnyObject>, GetError> {
+        self.get(name).map(kept)
     }
 }

@@ -6,7 +6,7 @@ mod view;
 use std::{fmt, sync::Arc};
 
 use kube_core::{
-    Selector, SelectorExt, Status,
+    Selector, Status,
     response::{StatusDetails, reason},
 };
 
@@ -14,7 +14,7 @@ pub use self::{
     generic::{AnyObject, GenericLister, GenericNamespaceLister, GenericView},
     view::{ListerView, NamespaceView},
 };
-use crate::{Object, ObjectKey, Snapshot, Store, key::KeyRef};
+use crate::{CachedRef, Object, ObjectKey, Snapshot, Store, Undecodable, key::KeyRef};
 
 /// A lister of the cached objects of one kind.
 ///
@@ -35,7 +35,7 @@ use crate::{Object, ObjectKey, Snapshot, Store, key::KeyRef};
 ///
 /// let error = pods.namespace("shop").get("web-0").unwrap_err();
 /// assert_eq!(error.to_string(), r#"pods "web-0" in namespace "shop" is not in the cache"#);
-/// assert!(error.status().is_not_found());
+/// assert!(error.is_not_found() && error.status().is_not_found());
 /// ```
 pub struct Lister<K> {
     store: Store<K>,
@@ -109,6 +109,42 @@ impl From<NotFound> for Status {
     }
 }
 
+/// The error of reading one object from a cache.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GetError {
+    /// The object is not in the cache.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// The object is in the cache, and cannot be decoded. It must not be treated as deleted.
+    #[error(transparent)]
+    Undecodable(#[from] Undecodable),
+}
+
+impl GetError {
+    /// Returns whether the object is not in the cache.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound(_))
+    }
+
+    /// Returns the corresponding status of the API server: 404 for an object that is not in the cache, and 500 for one
+    /// that cannot be decoded.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::NotFound(error) => error.status(),
+            Self::Undecodable(error) => {
+                Status::failure(&error.to_string(), reason::INTERNAL_ERROR).with_code(500)
+            }
+        }
+    }
+}
+
+impl From<GetError> for Status {
+    fn from(error: GetError) -> Self {
+        error.status()
+    }
+}
+
 impl<K: Object> Lister<K> {
     /// Creates a lister of a store, for a kind known at compile time.
     #[doc(alias = "NewPodLister")]
@@ -131,20 +167,19 @@ impl<K: Object> Lister<K> {
     #[doc(alias = "AppendFunc")]
     #[doc(alias = "MatchingLabels")]
     pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
-        let snapshot = self.store.snapshot();
         if selector.selects_all() {
-            snapshot.list()
+            self.store.list()
         } else {
-            snapshot.filter(|object| matches(selector, object))
+            self.view().list(selector).map(CachedRef::into_arc).collect()
         }
     }
 
     /// Returns the object with this key (`"namespace/name"` or an [`ObjectKey`]).
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
     #[doc(alias = "Get")]
-    pub fn get(&self, key: impl AsRef<str>) -> Result<Arc<K>, NotFound> {
+    pub fn get(&self, key: impl AsRef<str>) -> Result<Arc<K>, GetError> {
         self.find(KeyRef::split(key.as_ref()))
     }
 
@@ -170,8 +205,9 @@ impl<K: Object> Lister<K> {
         self.store.snapshot()
     }
 
-    fn find(&self, key: KeyRef<'_>) -> Result<Arc<K>, NotFound> {
-        self.store.get_in(Some(key.namespace), key.name).ok_or_else(|| self.resource.not_found(key))
+    fn find(&self, key: KeyRef<'_>) -> Result<Arc<K>, GetError> {
+        let cached = self.store.cached_in(Some(key.namespace), key.name);
+        Ok(cached.ok_or_else(|| self.resource.not_found(key))?.get()?)
     }
 }
 
@@ -194,7 +230,7 @@ impl<K: Object> NamespaceLister<K> {
 
     /// Returns the objects of the namespace whose labels match. Reads the objects of that namespace only.
     pub fn list(&self, selector: &Selector) -> Vec<Arc<K>> {
-        self.view().list(selector).cloned().collect()
+        self.view().list(selector).map(CachedRef::into_arc).collect()
     }
 
     /// Returns a point-in-time view of the namespace, which returns objects without incrementing their
@@ -206,16 +242,9 @@ impl<K: Object> NamespaceLister<K> {
     /// Returns the object with this name.
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
-    pub fn get(&self, name: &str) -> Result<Arc<K>, NotFound> {
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
+    pub fn get(&self, name: &str) -> Result<Arc<K>, GetError> {
         self.lister.find(KeyRef { namespace: &self.namespace, name })
-    }
-}
-
-fn matches<K: Object>(selector: &Selector, object: &K) -> bool {
-    match &object.meta().labels {
-        Some(labels) => selector.matches(labels),
-        None => selector.matches(&std::collections::BTreeMap::new()),
     }
 }
 

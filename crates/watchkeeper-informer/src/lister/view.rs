@@ -1,17 +1,17 @@
 //! Point-in-time views of listers.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use kube_core::Selector;
 
-use super::{NotFound, ResourceName, matches};
-use crate::{Object, Snapshot, key::KeyRef};
+use super::{GetError, ResourceName};
+use crate::{Cached, CachedRef, Object, Snapshot, cached::LabelFilter, key::KeyRef};
 
 /// A point-in-time view of a [`Lister`](super::Lister).
 ///
-/// Objects are borrowed from the view, so reading one does not increment its reference count, which is most
-/// of the cost of reading an object that is not in the processor's cache. Clone the `Arc` of an object to
-/// keep it. A view contains a [`Snapshot`]: use it, and drop it.
+/// Objects that are kept decoded are borrowed from the view, so reading one does not increment its reference count, which
+/// is most of the cost of reading an object that is not in the processor's cache. [`CachedRef::into_arc`] returns an
+/// object to keep. A view contains a [`Snapshot`]: use it, and drop it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -40,15 +40,15 @@ impl<'a, K: Object> ListerView<'a, K> {
     }
 
     /// Returns an iterator over the objects whose labels match.
-    pub fn list(&self, selector: &Selector) -> impl Iterator<Item = &Arc<K>> {
-        selected(self.snapshot.iter(), selector)
+    pub fn list(&self, selector: &Selector) -> impl Iterator<Item = CachedRef<'_, K>> {
+        selected(self.snapshot.iter_cached(), selector)
     }
 
     /// Returns the object with this key (`"namespace/name"` or an [`ObjectKey`](crate::ObjectKey)).
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
-    pub fn get(&self, key: impl AsRef<str>) -> Result<&Arc<K>, NotFound> {
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
+    pub fn get(&self, key: impl AsRef<str>) -> Result<CachedRef<'_, K>, GetError> {
         self.find(KeyRef::split(key.as_ref()))
     }
 
@@ -57,8 +57,9 @@ impl<'a, K: Object> ListerView<'a, K> {
         &self.snapshot
     }
 
-    fn find(&self, key: KeyRef<'_>) -> Result<&Arc<K>, NotFound> {
-        self.snapshot.get_in(Some(key.namespace), key.name).ok_or_else(|| self.resource.not_found(key))
+    fn find(&self, key: KeyRef<'_>) -> Result<CachedRef<'_, K>, GetError> {
+        let cached = self.snapshot.cached_in(Some(key.namespace), key.name);
+        Ok(cached.ok_or_else(|| self.resource.not_found(key))?.try_read()?)
     }
 }
 
@@ -69,25 +70,25 @@ impl<'a, K: Object> NamespaceView<'a, K> {
 
     /// Returns an iterator over the objects of the namespace whose labels match. Reads the objects of that
     /// namespace only.
-    pub fn list(&self, selector: &Selector) -> impl Iterator<Item = &Arc<K>> {
-        selected(self.view.snapshot.in_namespace(self.namespace), selector)
+    pub fn list(&self, selector: &Selector) -> impl Iterator<Item = CachedRef<'_, K>> {
+        selected(self.view.snapshot.in_namespace_cached(self.namespace), selector)
     }
 
     /// Returns the object with this name.
     ///
     /// # Errors
-    /// Returns [`NotFound`] if the object is not in the cache.
-    pub fn get(&self, name: &str) -> Result<&Arc<K>, NotFound> {
+    /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
+    pub fn get(&self, name: &str) -> Result<CachedRef<'_, K>, GetError> {
         self.view.find(KeyRef { namespace: self.namespace, name })
     }
 }
 
 fn selected<'a, K: Object>(
-    objects: impl Iterator<Item = &'a Arc<K>>,
+    objects: impl Iterator<Item = &'a Cached<K>>,
     selector: &Selector,
-) -> impl Iterator<Item = &'a Arc<K>> {
-    let selects_all = selector.selects_all();
-    objects.filter(move |object| selects_all || matches(selector, &***object))
+) -> impl Iterator<Item = CachedRef<'a, K>> {
+    let filter = LabelFilter::of(selector);
+    objects.filter(move |object| filter.admits(object.metadata())).filter_map(Cached::scan)
 }
 
 impl<K: Object> fmt::Debug for ListerView<'_, K> {

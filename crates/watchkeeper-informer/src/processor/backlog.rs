@@ -1,14 +1,13 @@
 //! The coalesced backlog of one listener.
 
-use std::sync::Arc;
-
 use foldhash::fast::RandomState;
 use hashlink::LinkedHashMap;
 use kube_core::Resource;
 
 use crate::{
+    Cached,
     event::{Deleted, Event},
-    key::{KeyRef, KeyText, is_other_incarnation},
+    key::KeyText,
 };
 
 /// The events that a listener has not received, reduced to the minimum that brings its handler up to date.
@@ -35,7 +34,7 @@ enum PendingChange<K> {
     /// A change that one event describes.
     One(Event<K>),
     /// A delete followed by an add, of another incarnation or the same one. The handler receives both events.
-    Recreated { deleted: Deleted<K>, object: Arc<K>, is_initial: bool },
+    Recreated { deleted: Deleted<K>, object: Cached<K>, is_initial: bool },
 }
 
 impl<K: Resource> CoalescedBacklog<K> {
@@ -60,7 +59,7 @@ impl<K: Resource> CoalescedBacklog<K> {
     /// Merges the next event of the log into the backlog. Replaced events go to `released`, to be dropped
     /// outside of the lock.
     pub(super) fn absorb(&mut self, event: &Event<K>, position: u64, released: &mut Vec<Event<K>>) {
-        let key = KeyText::of(KeyRef::of(&**event.object()));
+        let key = KeyText::of(event.object().key_ref());
         let Some(pending) = self.keys.get_mut(&key) else {
             self.keys.insert(key, PendingKey { position, change: PendingChange::One(event.clone()) });
             return;
@@ -81,7 +80,7 @@ impl<K: Resource> CoalescedBacklog<K> {
                 // Both events are delivered, so none is merged.
                 self.merged -= 1;
                 if let Event::Deleted(deleted) = one {
-                    let (deleted, object) = (deleted.clone(), Arc::clone(object));
+                    let (deleted, object) = (deleted.clone(), object.clone());
                     pending.change = PendingChange::Recreated { deleted, object, is_initial: *is_initial };
                 }
             }
@@ -94,16 +93,16 @@ impl<K: Resource> CoalescedBacklog<K> {
                 // The handler knows the first object only, and receives the delete of that one. If both
                 // objects are the same incarnation, the later delete has the newer state.
                 self.merged += 1;
-                let end = if is_other_incarnation(&*deleted.object, &*last.object) {
+                let end = if deleted.object.is_other_incarnation(&last.object) {
                     deleted.clone()
                 } else {
-                    Deleted { last_seen: Arc::clone(&deleted.last_seen), ..last.clone() }
+                    Deleted { last_seen: deleted.last_seen.clone(), ..last.clone() }
                 };
-                released.push(Event::Synced(Arc::clone(object)));
+                released.push(Event::Synced(object.clone()));
                 pending.change = PendingChange::One(Event::Deleted(end));
             }
             (PendingChange::Recreated { object, .. }, Event::Added { .. } | Event::Updated { .. }) => {
-                let newest = Arc::clone(event.object());
+                let newest = event.object().clone();
                 released.push(Event::Synced(std::mem::replace(object, newest)));
             }
         }
@@ -131,13 +130,13 @@ impl<K: Resource> CoalescedBacklog<K> {
 fn merged<K>(earlier: &Event<K>, later: &Event<K>) -> Event<K> {
     match (earlier, later) {
         (Event::Added { is_initial, .. }, _) => {
-            Event::Added { object: Arc::clone(later.object()), is_initial: *is_initial }
+            Event::Added { object: later.object().clone(), is_initial: *is_initial }
         }
         (Event::Updated { old, .. }, Event::Updated { new, .. }) => {
-            Event::Updated { old: Arc::clone(old), new: Arc::clone(new) }
+            Event::Updated { old: old.clone(), new: new.clone() }
         }
         (Event::Updated { old, .. }, Event::Deleted(deleted)) => {
-            Event::Deleted(Deleted { last_seen: Arc::clone(old), ..deleted.clone() })
+            Event::Deleted(Deleted { last_seen: old.clone(), ..deleted.clone() })
         }
         // A pending sync is replaced by the later change, whose `old` is the object to be synced.
         _ => later.clone(),

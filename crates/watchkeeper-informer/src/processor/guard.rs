@@ -9,6 +9,7 @@ use super::{
     log::{Draft, Log, NewListener},
 };
 use crate::{
+    Cached,
     handler::{AsyncEventHandler, Callback, EventHandler},
     sync::MutexGuard,
     transition::Notification,
@@ -22,11 +23,11 @@ use crate::{
 /// is in the cache but not in the log, or in the log but not in the cache, when a handler is added.
 ///
 /// ```
-/// # use std::{sync::Arc, time::Duration};
+/// # use std::time::Duration;
 /// # use k8s_openapi::api::core::v1::Pod;
-/// # use watchkeeper_informer::{event::Event, handler::{HandlerOptions, Stopped}, internals::{Notification, Processor}};
+/// # use watchkeeper_informer::{Cached, event::Event, handler::{HandlerOptions, Stopped}, internals::{Notification, Processor}};
 /// # fn apply() -> Vec<Notification<Pod>> { Vec::new() }
-/// # fn snapshot() -> Vec<Arc<Pod>> { Vec::new() }
+/// # fn snapshot() -> Vec<Cached<Pod>> { Vec::new() }
 /// let processor = Processor::<Pod>::new(Duration::ZERO);
 ///
 /// // The writer of the cache:
@@ -84,7 +85,7 @@ impl<'a, K: Resource + Send + Sync + 'static> ProcessorGuard<'a, K> {
         snapshot: Option<S>,
     ) -> Result<Registration<K>, Stopped>
     where
-        S: IntoIterator<Item = Arc<K>>,
+        S: IntoIterator<Item = Cached<K>>,
         S::IntoIter: Send + 'static,
     {
         self.add_callback(Callback::Sync(Box::new(handler)), options, snapshot)
@@ -101,7 +102,7 @@ impl<'a, K: Resource + Send + Sync + 'static> ProcessorGuard<'a, K> {
         snapshot: Option<S>,
     ) -> Result<Registration<K>, Stopped>
     where
-        S: IntoIterator<Item = Arc<K>>,
+        S: IntoIterator<Item = Cached<K>>,
         S::IntoIter: Send + 'static,
     {
         self.add_callback(Callback::Async(Box::new(handler)), options, snapshot)
@@ -114,7 +115,7 @@ impl<'a, K: Resource + Send + Sync + 'static> ProcessorGuard<'a, K> {
         snapshot: Option<S>,
     ) -> Result<Registration<K>, Stopped>
     where
-        S: IntoIterator<Item = Arc<K>>,
+        S: IntoIterator<Item = Cached<K>>,
         S::IntoIter: Send + 'static,
     {
         let initial = snapshot.map(|snapshot| Box::new(snapshot.into_iter()) as _);

@@ -9,19 +9,21 @@ use std::{
 use bytes::Bytes;
 use watchkeeper_client::{decode::Identity, list_watch::ReceivedItem};
 
+use crate::Cached;
+
 use super::quarantine::{QuarantineCause, Quarantined};
 
 /// A lookup of cached objects, so that a list need not decode them again.
 pub trait VersionLookup<K>: Send + Sync + 'static {
     /// Returns the cached object with exactly this key, uid and resourceVersion.
-    fn lookup(&self, identity: &Identity) -> Option<Arc<K>>;
+    fn lookup(&self, identity: &Identity) -> Option<Cached<K>>;
 }
 
 impl<K, F> VersionLookup<K> for F
 where
-    F: Fn(&Identity) -> Option<Arc<K>> + Send + Sync + 'static,
+    F: Fn(&Identity) -> Option<Cached<K>> + Send + Sync + 'static,
 {
-    fn lookup(&self, identity: &Identity) -> Option<Arc<K>> {
+    fn lookup(&self, identity: &Identity) -> Option<Cached<K>> {
         self(identity)
     }
 }
@@ -44,7 +46,7 @@ impl TransformError {
 #[derive(Debug)]
 pub(crate) struct Incoming<K> {
     pub(crate) identity: Identity,
-    pub(crate) object: Result<Arc<K>, ObjectRejection>,
+    pub(crate) object: Result<Cached<K>, ObjectRejection>,
     /// The bytes that the object was decoded from, if any.
     pub(crate) content: Option<Bytes>,
 }
@@ -97,7 +99,7 @@ impl<K: 'static> Intake<K> {
     }
 
     /// Returns the cached object, if it has exactly this version.
-    pub(crate) fn lookup(&self, identity: &Identity) -> Option<Arc<K>> {
+    pub(crate) fn lookup(&self, identity: &Identity) -> Option<Cached<K>> {
         // Without both, two objects cannot be distinguished.
         identity.uid().and(identity.resource_version())?;
         self.lookup.as_ref()?.lookup(identity)
@@ -109,7 +111,8 @@ impl<K: 'static> Intake<K> {
         let object = item
             .decode()
             .map_err(|error| ObjectRejection::new(QuarantineCause::Decode, error.source.to_string()))
-            .and_then(|object| self.transformed(object));
+            .and_then(|object| self.transformed(object))
+            .map(Cached::from);
         Incoming { identity, object, content }
     }
 

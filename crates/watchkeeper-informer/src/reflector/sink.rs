@@ -1,9 +1,9 @@
 //! Changes of a collection and their receiver.
 
-use std::sync::Arc;
-
 use tokio::sync::mpsc;
 use watchkeeper_client::decode::Identity;
+
+use crate::Cached;
 
 /// A received object, decoded and transformed, with its identity.
 #[derive(Debug)]
@@ -11,12 +11,12 @@ pub struct ReceivedObject<K> {
     /// The key, uid and resourceVersion on the wire, before any transform.
     pub identity: Identity,
     /// The decoded and transformed object.
-    pub object: Arc<K>,
+    pub object: Cached<K>,
 }
 
 impl<K> Clone for ReceivedObject<K> {
     fn clone(&self) -> Self {
-        Self { identity: self.identity.clone(), object: Arc::clone(&self.object) }
+        Self { identity: self.identity.clone(), object: self.object.clone() }
     }
 }
 
@@ -57,7 +57,7 @@ pub enum WatchDelta<K> {
         identity: Identity,
         /// The final state of the object, or `None` if it could not be decoded. The sink then uses the last
         /// state it has.
-        object: Option<Arc<K>>,
+        object: Option<Cached<K>>,
     },
     /// The collection was listed and consists of exactly these objects.
     Replaced(Replacement<K>),

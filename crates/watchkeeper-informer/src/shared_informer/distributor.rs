@@ -78,7 +78,11 @@ impl<K: Object> Distributor<K> {
         let mut guard = self.processor.lock();
         let snapshot = self.cache.store.snapshot();
         // Listed in the task of the handler, to keep the critical section short.
-        guard.add(handler, options, Some(once_with(move || snapshot.list()).flatten()))
+        guard.add(
+            handler,
+            options,
+            Some(once_with(move || snapshot.iter_cached().cloned().collect::<Vec<_>>()).flatten()),
+        )
     }
 
     /// Adds an asynchronous handler. It is first called with an `Added` for every cached object.
@@ -92,7 +96,11 @@ impl<K: Object> Distributor<K> {
     ) -> Result<Registration<K>, Stopped> {
         let mut guard = self.processor.lock();
         let snapshot = self.cache.store.snapshot();
-        guard.add_async(handler, options, Some(once_with(move || snapshot.list()).flatten()))
+        guard.add_async(
+            handler,
+            options,
+            Some(once_with(move || snapshot.iter_cached().cloned().collect::<Vec<_>>()).flatten()),
+        )
     }
 
     /// Waits for a handler that is not running. Returns `None` after a [`shutdown`](Self::shutdown).

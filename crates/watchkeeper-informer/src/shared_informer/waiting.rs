@@ -1,6 +1,6 @@
 //! Waits for the initial list and for resourceVersions.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::select_all;
 
@@ -8,7 +8,7 @@ use super::{
     StatusWatch,
     handle::{Inner, SharedIndexInformer, WeakInformer},
 };
-use crate::{Object, ResourceVersion, freshness::FreshnessError, status::SyncError};
+use crate::{Cached, Object, ResourceVersion, freshness::FreshnessError, status::SyncError};
 
 /// Methods that wait.
 impl<K: Object> SharedIndexInformer<K> {
@@ -64,17 +64,17 @@ impl<K: Object> SharedIndexInformer<K> {
         &self,
         key: impl AsRef<str>,
         version: &ResourceVersion,
-    ) -> Result<Option<Arc<K>>, FreshnessError> {
+    ) -> Result<Option<Cached<K>>, FreshnessError> {
         let key = key.as_ref();
         let store = self.distributor().store();
         let is_there = || {
             store
-                .get(key)
-                .and_then(|object| ResourceVersion::of(&*object))
+                .cached(key)
+                .and_then(|object| object.resource_version())
                 .is_some_and(|held| held >= *version)
         };
         self.inner().wait_until(version, is_there).await?;
-        Ok(store.get(key))
+        Ok(store.cached(key))
     }
 }
 

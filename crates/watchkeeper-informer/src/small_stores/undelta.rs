@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::{Object, ObjectKey, ResourceVersion, Snapshot, Store, StoreError};
+use crate::{Cached, Object, ObjectKey, ResourceVersion, Snapshot, Store, StoreError};
 
 /// A store that calls a function with a snapshot of all contents after each change.
 ///
@@ -50,7 +50,7 @@ impl<K: Object> UndeltaStore<K> {
     ///
     /// # Errors
     /// Returns [`StoreError::Key`] if the object has no valid key. The function is not called then.
-    pub fn add(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
+    pub fn add(&self, object: Arc<K>) -> Result<Option<Cached<K>>, StoreError> {
         let old = self.store.add(object)?;
         self.pass_on();
         Ok(old)
@@ -60,12 +60,12 @@ impl<K: Object> UndeltaStore<K> {
     ///
     /// # Errors
     /// Returns [`StoreError::Key`] if the object has no valid key. The function is not called then.
-    pub fn update(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
+    pub fn update(&self, object: Arc<K>) -> Result<Option<Cached<K>>, StoreError> {
         self.add(object)
     }
 
     /// Removes an object as [`Store::delete`] does, then calls the function.
-    pub fn delete(&self, key: &ObjectKey) -> Option<Arc<K>> {
+    pub fn delete(&self, key: &ObjectKey) -> Option<Cached<K>> {
         let old = self.store.delete(key);
         self.pass_on();
         old

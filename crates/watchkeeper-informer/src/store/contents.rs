@@ -12,17 +12,14 @@ use super::{
     index_table::{IndexTable, SlotSet},
     op::{IndexedOp, Op, StoreOpResult},
 };
-use crate::{
-    Object, ObjectKey, ResourceVersion,
-    key::{KeyRef, KeyText},
-};
+use crate::{Cached, Object, ObjectKey, ResourceVersion, key::KeyText};
 
 /// Objects in numbered slots, the table from keys to slots, the indexes, and the resourceVersion of all of them.
 ///
 /// Slots are dense: when an object is removed, the last one is moved into its slot. Slot numbers therefore have no meaning
 /// outside. All parts are copy-on-write, so that a clone shares them until one of the two is written to.
 pub(super) struct Contents<K> {
-    objects: CowVec<Option<Arc<K>>, OBJECTS_PER_PAGE>,
+    objects: CowVec<Option<Cached<K>>, OBJECTS_PER_PAGE>,
     /// The key of each slot. Keys have pages of their own: most writes replace an object and no key, and lists read objects
     /// and no keys.
     keys: CowVec<KeyText>,
@@ -81,7 +78,7 @@ impl<K: Object> Contents<K> {
     }
 
     /// Returns the object with this key.
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Arc<K>> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Cached<K>> {
         self.object(self.slot(self.hash(key), key)?)
     }
 
@@ -89,14 +86,8 @@ impl<K: Object> Contents<K> {
         self.slot(self.hash(key), key).is_some()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
         self.objects.pages().flatten().flatten()
-    }
-
-    pub(super) fn list(&self) -> Vec<Arc<K>> {
-        let mut objects = Vec::with_capacity(self.len());
-        objects.extend(self.iter().cloned());
-        objects
     }
 
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
@@ -123,7 +114,7 @@ impl<K: Object> Contents<K> {
     }
 
     /// Returns the objects with any of these values in an index, each once.
-    pub(super) fn union<'a>(&self, index: usize, values: impl Iterator<Item = &'a str>) -> Vec<Arc<K>> {
+    pub(super) fn union<'a>(&self, index: usize, values: impl Iterator<Item = &'a str>) -> Vec<Cached<K>> {
         let sets = values.filter_map(|value| self.indexed_slots(index, value));
         let mut slots: Vec<u32> = sets.flat_map(SlotSet::iter).collect();
         slots.sort_unstable();
@@ -151,7 +142,7 @@ impl<K: Object> Contents<K> {
         values
     }
 
-    fn object(&self, slot: u32) -> Option<&Arc<K>> {
+    fn object(&self, slot: u32) -> Option<&Cached<K>> {
         self.objects.get(slot as usize)?.as_ref()
     }
 
@@ -215,7 +206,7 @@ impl<K: Object> Contents<K> {
     }
 
     /// Applies the puts in `ops` and removes all other objects.
-    pub(super) fn replace(&mut self, ops: Vec<IndexedOp<K>>) -> (Vec<StoreOpResult<K>>, Vec<Arc<K>>) {
+    pub(super) fn replace(&mut self, ops: Vec<IndexedOp<K>>) -> (Vec<StoreOpResult<K>>, Vec<Cached<K>>) {
         self.by_key.reserve(ops.len().saturating_sub(self.len()));
         let mut is_listed = vec![false; self.len()];
         let mut results = Vec::with_capacity(ops.len());
@@ -244,10 +235,10 @@ impl<K: Object> Contents<K> {
     }
 
     /// Adds an object to an index, unless the object was replaced or removed meanwhile.
-    pub(super) fn index_object(&mut self, index: usize, object: &Arc<K>, values: &Values) {
-        let key = KeyText::of(KeyRef::of(&**object));
+    pub(super) fn index_object(&mut self, index: usize, object: &Cached<K>, values: &Values) {
+        let key = KeyText::of(object.key_ref());
         let Some(slot) = self.slot(self.hash(key.as_bytes()), key.as_bytes()) else { return };
-        if self.object(slot).is_some_and(|stored| Arc::ptr_eq(stored, object))
+        if self.object(slot).is_some_and(|stored| stored.ptr_eq(object))
             && let Some(index) = Arc::make_mut(&mut self.indexes).get_mut(index)
         {
             index.table.set(&self.hasher, slot, values);
@@ -260,11 +251,11 @@ impl<K: Object> Contents<K> {
         }
     }
 
-    fn put(&mut self, object: Arc<K>, values: &[Values]) -> (u32, StoreOpResult<K>) {
-        let key = KeyText::of(KeyRef::of(&*object));
+    fn put(&mut self, object: Cached<K>, values: &[Values]) -> (u32, StoreOpResult<K>) {
+        let key = KeyText::of(object.key_ref());
         let hash = self.hash(key.as_bytes());
         let (slot, result) = if let Some(slot) = self.slot(hash, key.as_bytes()) {
-            if self.object(slot).is_some_and(|stored| Arc::ptr_eq(stored, &object)) {
+            if self.object(slot).is_some_and(|stored| stored.ptr_eq(&object)) {
                 return (slot, StoreOpResult::Updated { old: object });
             }
             let old = self.objects.get_mut(slot as usize).and_then(|place| place.replace(object));
@@ -299,7 +290,7 @@ impl<K: Object> Contents<K> {
             .map_or(StoreOpResult::Absent, |old| StoreOpResult::Deleted { old })
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Arc<K>> {
+    fn remove(&mut self, slot: u32) -> Option<Cached<K>> {
         let at = slot as usize;
         let removed_key = self.keys.swap_remove(at)?;
         self.by_key.remove(self.hash(removed_key.as_bytes()), slot);
@@ -323,9 +314,9 @@ pub(super) struct IndexedObjects<'a, K> {
 }
 
 impl<'a, K: Object> Iterator for IndexedObjects<'a, K> {
-    type Item = &'a Arc<K>;
+    type Item = &'a Cached<K>;
 
-    fn next(&mut self) -> Option<&'a Arc<K>> {
+    fn next(&mut self) -> Option<&'a Cached<K>> {
         self.contents.object(self.slots?.get(self.positions.next()?)?)
     }
 

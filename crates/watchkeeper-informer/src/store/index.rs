@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::shared::Shared;
-use crate::{Object, ObjectKey, key::KeyRef, panic, sync::Mutex};
+use crate::{Cached, MetadataRef, Object, ObjectKey, Undecodable, key::KeyRef, panic, sync::Mutex};
 
 /// A named index of a [`Store`](super::Store): it maps a value to the objects that have the value.
 ///
@@ -56,6 +56,11 @@ impl<K: Object> Index<K> {
     #[doc(alias = "ByIndex")]
     #[doc(alias = "MatchingFields")]
     pub fn get(&self, value: &str) -> Vec<Arc<K>> {
+        decoded(self.shared.indexed(self.number, value))
+    }
+
+    /// Returns the objects with this value without decoding them, in unspecified order.
+    pub fn get_cached(&self, value: &str) -> Vec<Cached<K>> {
         self.shared.indexed(self.number, value)
     }
 
@@ -81,14 +86,18 @@ impl<K: Object> Index<K> {
     /// itself need not be stored.
     #[doc(alias = "Index")]
     pub fn like(&self, object: &K) -> Vec<Arc<K>> {
-        let values = self.function.values(object);
-        self.shared.snapshot().contents().union(self.number, values.iter())
+        let values = self.function.values_of(object);
+        decoded(self.shared.snapshot().contents().union(self.number, values.iter()))
     }
 
     /// Returns the failures of the index function.
     pub fn health(&self) -> IndexHealth {
         self.function.health()
     }
+}
+
+fn decoded<K: Object>(objects: Vec<Cached<K>>) -> Vec<Arc<K>> {
+    objects.into_iter().filter_map(|object| object.get().ok()).collect()
 }
 
 impl<K> Clone for Index<K> {
@@ -126,7 +135,14 @@ pub struct IndexFailure {
     pub reason: String,
 }
 
-type ErasedFunction<K> = Box<dyn Fn(&K) -> Result<Values, String> + Send + Sync>;
+/// An object that index functions decode at most once.
+pub(super) type DecodedOnce<K> = Option<Result<Arc<K>, Undecodable>>;
+
+/// An index function, by what it reads.
+enum ErasedFunction<K> {
+    Object(Box<dyn Fn(&K) -> Result<Values, String> + Send + Sync>),
+    Metadata(Box<dyn Fn(MetadataRef<'_>) -> Result<Values, String> + Send + Sync>),
+}
 
 /// The name and the function of an index.
 pub(super) struct IndexFunction<K> {
@@ -141,17 +157,49 @@ impl<K: Object> IndexFunction<K> {
         F: Fn(&K) -> V + Send + Sync + 'static,
         V: IndexValues,
     {
-        let function = Box::new(move |object: &K| Values::of(function(object)));
+        let function = ErasedFunction::Object(Box::new(move |object: &K| Values::of(function(object))));
         Self { name, function, health: Mutex::new(IndexHealth::default()) }
     }
 
-    /// Returns the values of an object, or none if the function fails. Runs user code, so no lock may be held.
-    pub(super) fn values(&self, object: &K) -> Values {
+    pub(super) fn of_metadata<F, V>(name: Arc<str>, function: F) -> Self
+    where
+        F: Fn(MetadataRef<'_>) -> V + Send + Sync + 'static,
+        V: IndexValues,
+    {
+        let function = ErasedFunction::Metadata(Box::new(move |metadata| Values::of(function(metadata))));
+        Self { name, function, health: Mutex::new(IndexHealth::default()) }
+    }
+
+    /// Returns the values of an object, or none if the function fails. Runs user code, so no lock may be held. The object is
+    /// decoded at most once for all functions, into `decoded`.
+    pub(super) fn values(&self, object: &Cached<K>, decoded: &mut DecodedOnce<K>) -> Values {
+        match &self.function {
+            ErasedFunction::Metadata(function) => {
+                let metadata = object.metadata();
+                self.checked(object.key_ref(), || function(metadata))
+            }
+            ErasedFunction::Object(function) => self.checked(object.key_ref(), || {
+                let object = decoded.get_or_insert_with(|| object.decode_transient());
+                function(object.as_ref().map_err(Undecodable::to_string)?)
+            }),
+        }
+    }
+
+    /// Returns the values of an object that need not be stored.
+    pub(super) fn values_of(&self, object: &K) -> Values {
+        let key = KeyRef::of(object);
+        self.checked(key, || match &self.function {
+            ErasedFunction::Object(function) => function(object),
+            ErasedFunction::Metadata(function) => function(MetadataRef::of(object.meta())),
+        })
+    }
+
+    fn checked(&self, key: KeyRef<'_>, function: impl FnOnce() -> Result<Values, String>) -> Values {
         // Unwind safe: the function has access to nothing of the store but the object, which it cannot change.
-        let result = catch_unwind(AssertUnwindSafe(|| (self.function)(object)));
+        let result = catch_unwind(AssertUnwindSafe(function));
         let result = result.unwrap_or_else(|payload| Err(format!("panicked: {}", panic::message(&*payload))));
         result.unwrap_or_else(|reason| {
-            let key = KeyRef::of(object).to_string();
+            let key = key.to_string();
             tracing::warn!(index = &*self.name, object = key, reason, "object not indexed");
             let mut health = self.health.lock();
             health.failures = health.failures.saturating_add(1);

@@ -31,7 +31,7 @@ use self::{
     op::OpBatch,
     shared::{Batch, Shared},
 };
-use crate::{Object, ObjectKey, ResourceVersion, key::KeyText};
+use crate::{Cached, MetadataRef, Object, ObjectKey, ResourceVersion, key::KeyText};
 
 /// The name of the built-in index by namespace.
 #[doc(alias = "NamespaceIndex")]
@@ -99,10 +99,9 @@ impl<K: Object> Store<K> {
     #[doc(alias = "MetaNamespaceIndexFunc")]
     pub fn new() -> Self {
         let shared = Arc::new(Shared::new());
-        let by_namespace =
-            |object: &K| object.meta().namespace.clone().filter(|namespace| !namespace.is_empty());
+        let by_namespace = |metadata: MetadataRef<'_>| metadata.namespace().map(str::to_owned);
         // The store has no other index yet, so the name is not in use.
-        let _ = shared.add_index(&Arc::new(IndexFunction::new(NAMESPACE_INDEX.into(), by_namespace)));
+        let _ = shared.add_index(&Arc::new(IndexFunction::of_metadata(NAMESPACE_INDEX.into(), by_namespace)));
         Self { shared }
     }
 
@@ -113,13 +112,25 @@ impl<K: Object> Store<K> {
 
     /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]). [`Snapshot::get`] is cheaper for an
     /// object that is not kept.
+    ///
+    /// Also returns `None` for a packed object that cannot be decoded; [`cached`](Self::cached) tells them apart.
     #[doc(alias = "GetByKey")]
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
+        self.cached(key)?.get().ok()
+    }
+
+    /// Returns the object with this namespace and name; see [`get`](Self::get). The namespace of cluster-scoped objects is
+    /// `None`.
+    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
+        self.cached_in(namespace, name)?.get().ok()
+    }
+
+    /// Returns the object stored under `key` without decoding it.
+    pub fn cached(&self, key: impl AsRef<str>) -> Option<Cached<K>> {
         self.shared.get(key.as_ref().as_bytes())
     }
 
-    /// Returns the object with this namespace and name. The namespace of cluster-scoped objects is `None`.
-    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
+    pub(crate) fn cached_in(&self, namespace: Option<&str>, name: &str) -> Option<Cached<K>> {
         self.shared.get(KeyText::for_lookup(namespace, name)?.as_bytes())
     }
 
@@ -128,7 +139,7 @@ impl<K: Object> Store<K> {
         self.shared.contains(key.as_ref().as_bytes())
     }
 
-    /// Returns all objects, in unspecified order.
+    /// Returns all objects, in unspecified order. Packed objects are decoded, and those that cannot be decoded are left out.
     #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Arc<K>> {
         self.snapshot().list()
@@ -165,8 +176,9 @@ impl<K: Object> Store<K> {
     ///
     /// # Errors
     /// Returns [`StoreError::Key`] if the object has no valid key.
-    pub fn add(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
-        let version = ResourceVersion::of(&*object);
+    pub fn add(&self, object: impl Into<Cached<K>>) -> Result<Option<Cached<K>>, StoreError> {
+        let object = object.into();
+        let version = object.resource_version();
         self.shared.apply_one(StoreOp::put(object)?, version.as_ref())
     }
 
@@ -174,13 +186,13 @@ impl<K: Object> Store<K> {
     ///
     /// # Errors
     /// Returns [`StoreError::Key`] if the object has no valid key.
-    pub fn update(&self, object: Arc<K>) -> Result<Option<Arc<K>>, StoreError> {
+    pub fn update(&self, object: impl Into<Cached<K>>) -> Result<Option<Cached<K>>, StoreError> {
         self.add(object)
     }
 
     /// Removes and returns the object stored under `key`. Leaves the store's resourceVersion unchanged; use a [`StoreOp`]
     /// and [`Store::apply`] for a delete with a known version.
-    pub fn delete(&self, key: &ObjectKey) -> Option<Arc<K>> {
+    pub fn delete(&self, key: &ObjectKey) -> Option<Cached<K>> {
         // A delete is never rejected: it has a valid key, needs no capacity and has no version.
         self.shared.apply_one(StoreOp::delete(key.clone()), None).ok().flatten()
     }
@@ -233,7 +245,7 @@ impl<K: Object> Store<K> {
     #[doc(alias = "Replace")]
     pub fn replace(
         &self,
-        objects: impl IntoIterator<Item = Arc<K>>,
+        objects: impl IntoIterator<Item = impl Into<Cached<K>>>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<ReplaceResult<K>, StoreError> {
         self.shared.replace(puts(objects)?, resource_version, false)
@@ -247,7 +259,7 @@ impl<K: Object> Store<K> {
     /// Returns [`StoreError::Key`] if an object has no valid key. Nothing is changed then.
     pub fn replace_in_new_epoch(
         &self,
-        objects: impl IntoIterator<Item = Arc<K>>,
+        objects: impl IntoIterator<Item = impl Into<Cached<K>>>,
         resource_version: Option<&ResourceVersion>,
     ) -> Result<ReplaceResult<K>, StoreError> {
         self.shared.replace(puts(objects)?, resource_version, true)
@@ -330,7 +342,7 @@ impl<K: Object> Store<K> {
     }
 }
 
-fn puts<K: Object>(objects: impl IntoIterator<Item = Arc<K>>) -> Result<Batch<K>, StoreError> {
+fn puts<K: Object>(objects: impl IntoIterator<Item = impl Into<Cached<K>>>) -> Result<Batch<K>, StoreError> {
     let ops: Result<Vec<StoreOp<K>>, _> = objects.into_iter().map(StoreOp::put).collect();
     Ok(OpBatch::new(ops?))
 }

@@ -3,14 +3,14 @@
 use std::{fmt, sync::Arc};
 
 use super::index::{IndexFunction, Values};
-use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{Cached, KeyError, Object, ObjectKey, ResourceVersion};
 
 /// A write operation, for [`Store::apply`](super::Store::apply).
 #[doc(alias = "ThreadSafeStoreTransaction")]
 pub struct StoreOp<K>(Op<K>);
 
 pub(super) enum Op<K> {
-    Put(Arc<K>),
+    Put(Cached<K>),
     Delete(ObjectKey),
 }
 
@@ -19,8 +19,9 @@ impl<K: Object> StoreOp<K> {
     ///
     /// # Errors
     /// Returns [`KeyError`] if the object has no valid key.
-    pub fn put(object: Arc<K>) -> Result<Self, KeyError> {
-        KeyRef::of(&*object).check()?;
+    pub fn put(object: impl Into<Cached<K>>) -> Result<Self, KeyError> {
+        let object = object.into();
+        object.key_ref().check()?;
         Ok(Self(Op::Put(object)))
     }
 
@@ -33,7 +34,7 @@ impl<K: Object> StoreOp<K> {
 impl<K: Object> fmt::Debug for StoreOp<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Op::Put(object) => f.debug_tuple("Put").field(&ObjectKey::of(&**object)).finish(),
+            Op::Put(object) => f.debug_tuple("Put").field(&object.key()).finish(),
             Op::Delete(key) => f.debug_tuple("Delete").field(key).finish(),
         }
     }
@@ -46,12 +47,12 @@ pub enum StoreOpResult<K> {
     /// The object replaced another one.
     Updated {
         /// The object that was replaced.
-        old: Arc<K>,
+        old: Cached<K>,
     },
     /// The object was removed.
     Deleted {
         /// The object that was removed.
-        old: Arc<K>,
+        old: Cached<K>,
     },
     /// The key to delete was not in use.
     Absent,
@@ -59,7 +60,7 @@ pub enum StoreOpResult<K> {
 
 impl<K> StoreOpResult<K> {
     /// Returns the object that was replaced or removed, if any.
-    pub fn into_old(self) -> Option<Arc<K>> {
+    pub fn into_old(self) -> Option<Cached<K>> {
         match self {
             Self::Updated { old } | Self::Deleted { old } => Some(old),
             Self::Added | Self::Absent => None,
@@ -94,7 +95,7 @@ pub struct ReplaceResult<K> {
     /// The result for each object in the order of the list: [`StoreOpResult::Added`] or [`StoreOpResult::Updated`].
     pub results: Vec<StoreOpResult<K>>,
     /// The objects that were removed because the list does not contain them, in unspecified order.
-    pub deleted: Vec<Arc<K>>,
+    pub deleted: Vec<Cached<K>>,
     /// The resourceVersion of the store after the replacement.
     pub resource_version: Option<ResourceVersion>,
 }
@@ -129,7 +130,8 @@ impl<K: Object> IndexedOp<K> {
 
     fn index(&mut self, functions: &[Arc<IndexFunction<K>>]) {
         if let Op::Put(object) = &self.op {
-            self.values.extend(functions.iter().map(|function| function.values(object)));
+            let mut decoded = None;
+            self.values.extend(functions.iter().map(|function| function.values(object, &mut decoded)));
         }
     }
 }

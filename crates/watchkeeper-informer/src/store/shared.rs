@@ -11,7 +11,7 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    Object, ObjectKey, ResourceVersion,
+    Cached, Object, ObjectKey, ResourceVersion,
     sync::{Mutex, MutexGuard, RwLock},
 };
 
@@ -43,7 +43,7 @@ impl<K: Object> Shared<K> {
         Snapshot::new(Arc::clone(&self.contents.read()))
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Option<Arc<K>> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Cached<K>> {
         self.contents.read().get(key).cloned()
     }
 
@@ -69,7 +69,7 @@ impl<K: Object> Shared<K> {
         self.contents.read().indexed_slots(index, value).map_or(0, SlotSet::len)
     }
 
-    pub(super) fn indexed(&self, index: usize, value: &str) -> Vec<Arc<K>> {
+    pub(super) fn indexed(&self, index: usize, value: &str) -> Vec<Cached<K>> {
         self.read_indexed(index, value, |contents| contents.indexed(index, value).cloned().collect())
     }
 
@@ -142,7 +142,7 @@ impl<K: Object> Shared<K> {
         &self,
         op: StoreOp<K>,
         version: Option<&ResourceVersion>,
-    ) -> Result<Option<Arc<K>>, StoreError> {
+    ) -> Result<Option<Cached<K>>, StoreError> {
         let mut batch = OpBatch::one(op);
         let guard = self.lock_indexed(&mut batch);
         let write = |contents: &mut Contents<K>, [op]: [IndexedOp<K>; 1]| {
@@ -187,10 +187,13 @@ impl<K: Object> Shared<K> {
             let before = Snapshot::new(Arc::clone(&contents));
             (Arc::make_mut(&mut contents).add_index(Arc::clone(function)), before)
         };
-        let mut objects = before.iter();
+        let mut objects = before.iter_cached();
         loop {
-            let chunk: Vec<_> =
-                objects.by_ref().take(INDEX_CHUNK).map(|object| (function.values(object), object)).collect();
+            let chunk: Vec<_> = objects
+                .by_ref()
+                .take(INDEX_CHUNK)
+                .map(|object| (function.values(object, &mut None), object))
+                .collect();
             if chunk.is_empty() {
                 break;
             }

@@ -3,13 +3,14 @@
 use std::{fmt, sync::Arc};
 
 use super::{contents::Contents, error::IndexError};
-use crate::{Object, ObjectKey, ResourceVersion, key::KeyText};
+use crate::{Cached, CachedRef, MetadataRef, Object, ObjectKey, ResourceVersion, key::KeyText};
 
 /// A point-in-time, read-only view of a [`Store`](super::Store): its objects, indexes and resourceVersion.
 ///
-/// Taking a snapshot copies one pointer, and a snapshot never changes. Single objects are borrowed from it, which leaves
-/// their reference counts alone: incrementing the count of an object that is not in the processor's cache is most of the
-/// cost of a read. Clone the `Arc` of an object to keep it.
+/// Taking a snapshot copies one pointer, and a snapshot never changes. Objects that are kept decoded are borrowed from it,
+/// which leaves their reference counts alone: incrementing the count of an object that is not in the processor's cache is
+/// most of the cost of a read. Packed objects are decoded when they are read; the methods whose names end with `cached`
+/// return objects without decoding them, with their metadata.
 ///
 /// The first write to each page after a snapshot copies the page, and a snapshot keeps all of its objects alive. Take a
 /// snapshot, use it, and drop it.
@@ -25,7 +26,7 @@ use crate::{Object, ObjectKey, ResourceVersion, key::KeyText};
 /// // Makes several reads that agree with each other, and keeps one object.
 /// let snapshot = store.snapshot();
 /// let newest = snapshot.in_namespace("shop").max_by_key(|pod| pod.metadata.creation_timestamp.as_ref());
-/// let kept = newest.cloned();
+/// let kept = newest.map(|pod| pod.into_arc());
 /// assert!(kept.is_none());
 /// ```
 pub struct Snapshot<K> {
@@ -51,12 +52,28 @@ impl<K: Object> Snapshot<K> {
 
     /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]).
     #[doc(alias = "GetByKey")]
-    pub fn get(&self, key: impl AsRef<str>) -> Option<&Arc<K>> {
-        self.contents.get(key.as_ref().as_bytes())
+    ///
+    /// Also returns `None` for a packed object that cannot be decoded; [`cached`](Self::cached) tells them apart.
+    pub fn get(&self, key: impl AsRef<str>) -> Option<CachedRef<'_, K>> {
+        self.cached(key)?.read()
     }
 
     /// Returns the object with this namespace and name. The namespace of cluster-scoped objects is `None`.
-    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<&Arc<K>> {
+    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Option<CachedRef<'_, K>> {
+        self.cached_in(namespace, name)?.read()
+    }
+
+    /// Returns the object stored under `key` without decoding it.
+    pub fn cached(&self, key: impl AsRef<str>) -> Option<&Cached<K>> {
+        self.contents.get(key.as_ref().as_bytes())
+    }
+
+    /// Returns the metadata of the object stored under `key` without decoding it.
+    pub fn metadata(&self, key: impl AsRef<str>) -> Option<MetadataRef<'_>> {
+        Some(self.cached(key)?.metadata())
+    }
+
+    pub(crate) fn cached_in(&self, namespace: Option<&str>, name: &str) -> Option<&Cached<K>> {
         self.contents.get(KeyText::for_lookup(namespace, name)?.as_bytes())
     }
 
@@ -75,20 +92,34 @@ impl<K: Object> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Returns an iterator over all objects, in unspecified order.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
+    /// Returns an iterator over all objects, in unspecified order. Packed objects are decoded one after the other, and those
+    /// that cannot be decoded are skipped.
+    pub fn iter(&self) -> impl Iterator<Item = CachedRef<'_, K>> {
+        self.iter_cached().filter_map(Cached::scan)
+    }
+
+    /// Returns an iterator over all objects without decoding them, in unspecified order.
+    pub fn iter_cached(&self) -> impl Iterator<Item = &Cached<K>> {
         self.contents.iter()
     }
 
-    /// Returns all objects, in unspecified order.
+    /// Returns all objects, in unspecified order. Packed objects are decoded, and those that cannot be decoded are left out.
     #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.contents.list()
+        let mut objects = Vec::with_capacity(self.len());
+        objects.extend(self.iter().map(CachedRef::into_arc));
+        objects
     }
 
-    /// Returns the objects that match `predicate`, in unspecified order.
+    /// Returns the objects that match `predicate`, in unspecified order. Decodes every packed object;
+    /// [`filter_cached`](Self::filter_cached) decodes none.
     pub fn filter(&self, mut predicate: impl FnMut(&K) -> bool) -> Vec<Arc<K>> {
-        self.contents.iter().filter(|object| predicate(object)).cloned().collect()
+        self.iter().filter(|object| predicate(object)).map(CachedRef::into_arc).collect()
+    }
+
+    /// Returns the objects whose metadata matches `predicate`, without decoding them, in unspecified order.
+    pub fn filter_cached(&self, mut predicate: impl FnMut(MetadataRef<'_>) -> bool) -> Vec<Cached<K>> {
+        self.iter_cached().filter(|object| predicate(object.metadata())).cloned().collect()
     }
 
     /// Returns all keys, sorted.
@@ -106,7 +137,19 @@ impl<K: Object> Snapshot<K> {
         &'a self,
         index: &str,
         value: &str,
-    ) -> Result<impl ExactSizeIterator<Item = &'a Arc<K>> + fmt::Debug + use<'a, K>, IndexError> {
+    ) -> Result<impl Iterator<Item = CachedRef<'a, K>> + use<'a, K>, IndexError> {
+        Ok(self.by_index_cached(index, value)?.filter_map(Cached::read))
+    }
+
+    /// Returns an iterator over the objects with this value in an index without decoding them, in unspecified order.
+    ///
+    /// # Errors
+    /// Returns [`IndexError::Unknown`] if the store has no index with that name.
+    pub fn by_index_cached<'a>(
+        &'a self,
+        index: &str,
+        value: &str,
+    ) -> Result<impl ExactSizeIterator<Item = &'a Cached<K>> + fmt::Debug + use<'a, K>, IndexError> {
         Ok(self.contents.indexed(self.contents.index_number(index)?, value))
     }
 
@@ -138,7 +181,15 @@ impl<K: Object> Snapshot<K> {
     pub fn in_namespace<'a>(
         &'a self,
         namespace: &str,
-    ) -> impl ExactSizeIterator<Item = &'a Arc<K>> + fmt::Debug + use<'a, K> {
+    ) -> impl Iterator<Item = CachedRef<'a, K>> + use<'a, K> {
+        self.in_namespace_cached(namespace).filter_map(Cached::scan)
+    }
+
+    /// Returns an iterator over the objects of a namespace without decoding them, in unspecified order.
+    pub fn in_namespace_cached<'a>(
+        &'a self,
+        namespace: &str,
+    ) -> impl ExactSizeIterator<Item = &'a Cached<K>> + fmt::Debug + use<'a, K> {
         self.contents.indexed(super::NAMESPACES, namespace)
     }
 

@@ -14,10 +14,10 @@ use super::{
     },
     CallReport, Deferred, ListenerId,
 };
-use crate::{handler::Callback, sync::AtomicBool, wakers::Wakers};
+use crate::{Cached, handler::Callback, sync::AtomicBool, wakers::Wakers};
 
 /// The objects that were cached when a listener was added.
-pub(in super::super) type Initial<K> = Box<dyn Iterator<Item = Arc<K>> + Send>;
+pub(in super::super) type Initial<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 
 /// A listener to be added.
 pub(in super::super) struct NewListener<K> {

@@ -1,12 +1,13 @@
 //! The objects of a list while it is being read.
 
-use std::{hash::BuildHasher, mem, sync::Arc};
+use std::{hash::BuildHasher, mem};
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashTable, hash_table};
 use watchkeeper_client::decode::Identity;
 
 use crate::{
+    Cached,
     reflector::{
         ReceivedObject, VersionOrder,
         intake::{Incoming, ObjectRejection},
@@ -18,7 +19,7 @@ use crate::{
 ///
 /// A list that breaks off and starts again reuses the objects of earlier attempts instead of decoding them.
 /// At the end, objects that the last attempt did not receive are dropped. Objects that the cache contains are
-/// the same `Arc`s, so this is not a second copy of the cache.
+/// shared with it, so this is not a second copy of the cache.
 #[derive(Debug)]
 pub(super) struct ListAssembly<K> {
     entries: Vec<Entry<K>>,
@@ -34,7 +35,7 @@ pub(super) struct ListAssembly<K> {
 struct Entry<K> {
     identity: Identity,
     /// The object, or `None` if a later event of the stream deleted it.
-    object: Option<Result<Arc<K>, ObjectRejection>>,
+    object: Option<Result<Cached<K>, ObjectRejection>>,
     attempt: u32,
 }
 
@@ -92,11 +93,11 @@ impl<K> ListAssembly<K> {
     }
 
     /// Returns the object, if any attempt received exactly this version.
-    pub(super) fn recall(&self, identity: &Identity) -> Option<Arc<K>> {
+    pub(super) fn recall(&self, identity: &Identity) -> Option<Cached<K>> {
         identity.uid().and(identity.resource_version())?;
         let entry = &self.entries[self.find(identity.key())?];
         let object = entry.object.as_ref()?.as_ref().ok()?;
-        (entry.identity == *identity).then(|| Arc::clone(object))
+        (entry.identity == *identity).then(|| object.clone())
     }
 
     /// Adds an object to the current attempt.
@@ -155,7 +156,7 @@ impl<K> ListAssembly<K> {
         self.places.find(hash, |place| self.entries[*place].identity.key() == key).copied()
     }
 
-    fn insert(&mut self, identity: Identity, object: Result<Arc<K>, ObjectRejection>) {
+    fn insert(&mut self, identity: Identity, object: Result<Cached<K>, ObjectRejection>) {
         let Self { entries, places, hasher, attempt, .. } = self;
         let hash = hasher.hash_one(identity.key());
         let vacant =
@@ -192,13 +193,13 @@ mod tests {
     fn incoming(key: &str, version: &str) -> Incoming<String> {
         Incoming {
             identity: named(key, version),
-            object: Ok(Arc::new(format!("{key}@{version}"))),
+            object: Ok(Cached::from(format!("{key}@{version}"))),
             content: None,
         }
     }
 
     fn finish(assembly: &mut ListAssembly<String>) -> Vec<String> {
-        assembly.finish().objects.iter().map(|object| String::clone(&object.object)).collect()
+        assembly.finish().objects.iter().map(|object| object.object.decoded().unwrap().to_string()).collect()
     }
 
     #[test]
@@ -226,7 +227,7 @@ mod tests {
         assembly.put(incoming("a", "1"), Ordered);
         assembly.begin();
         let recalled = assembly.recall(&named("a", "1"));
-        assert_eq!(recalled.as_deref().map(String::as_str), Some("a@1"));
+        assert_eq!(recalled.and_then(|object| object.decoded()).as_deref().map(String::as_str), Some("a@1"));
         assert!(assembly.recall(&named("a", "2")).is_none(), "another version");
         assert!(assembly.recall(&Identity::new("", "a", "another", "1")).is_none(), "another object");
         assert!(assembly.recall(&named("b", "1")).is_none());
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(assembly.put(incoming("a", "9"), Ordered), Put::Older(named("a", "9")));
         assert_eq!(assembly.put(incoming("a", "9"), Opaque), Put::Again, "unless versions do not compare");
         let identity = Identity::new("", "a", "u2", "3");
-        let reborn = Incoming { identity, object: Ok(Arc::new("u2".into())), content: None };
+        let reborn = Incoming { identity, object: Ok(Cached::from("u2".to_owned())), content: None };
         assert_eq!(assembly.put(reborn, Ordered), Put::Again, "or it is another object");
         assert_eq!(finish(&mut assembly), ["u2"]);
     }

@@ -68,7 +68,7 @@ use super::{
     OnUndecodable, ReflectorOptions, Replacement, VersionOrder, WatchDelta, WatchFailure,
     backoff::FailureBackoff, intake::ObjectRejection,
 };
-use crate::resource_version;
+use crate::{Cached, resource_version};
 
 /// The state of the list-watch protocol.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ impl<K> Machine<K> {
     }
 
     /// Returns the object, if an earlier attempt at the current list received exactly this version.
-    pub(crate) fn recall(&self, identity: &Identity) -> Option<Arc<K>> {
+    pub(crate) fn recall(&self, identity: &Identity) -> Option<Cached<K>> {
         self.assembly.recall(identity)
     }
 

@@ -44,9 +44,8 @@ impl NewerThanList {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::Cached;
 
     fn named(key: &str, version: &str) -> Identity {
         Identity::new("", key, "uid", version)
@@ -54,7 +53,8 @@ mod tests {
 
     #[test]
     fn events_the_list_already_had_are_covered_until_the_first_that_it_had_not() {
-        let object = |key, version| ReceivedObject { identity: named(key, version), object: Arc::new(()) };
+        let object =
+            |key, version| ReceivedObject { identity: named(key, version), object: Cached::from(()) };
         let mut ahead = NewerThanList::of(&[object("a", "9"), object("b", "15"), object("c", "x")], "10");
         assert!(!ahead.covers(&named("a", "11")), "a was not newer than the list");
         assert!(!ahead.covers(&named("c", "11")), "the version of c has no order");

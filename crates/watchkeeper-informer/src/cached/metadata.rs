@@ -1,0 +1,162 @@
+//! Borrowed metadata of a cached object.
+
+use std::fmt;
+
+use kube_core::{Expression, ObjectMeta, Selector};
+
+/// The metadata of a cached object, borrowed without decoding the object.
+///
+/// As in the Kubernetes API, empty strings count as absent. Annotations are not included, because they can be large:
+/// [`Cached::get`](super::Cached::get) returns the whole object, and
+/// [`has_same_annotations`](Self::has_same_annotations) compares them.
+#[derive(Clone, Copy)]
+pub struct MetadataRef<'a>(Source<'a>);
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Object(&'a ObjectMeta),
+}
+
+/// An owner of a cached object, borrowed from its metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OwnerRef<'a> {
+    /// The `apiVersion` of the owner.
+    pub api_version: &'a str,
+    /// The kind of the owner.
+    pub kind: &'a str,
+    /// The name of the owner.
+    pub name: &'a str,
+    /// The uid of the owner.
+    pub uid: &'a str,
+    /// Whether the owner is the controller of the object.
+    pub is_controller: bool,
+}
+
+impl<'a> MetadataRef<'a> {
+    pub(crate) fn of(metadata: &'a ObjectMeta) -> Self {
+        Self(Source::Object(metadata))
+    }
+
+    /// Returns the name. Empty if the object has none.
+    pub fn name(self) -> &'a str {
+        match self.0 {
+            Source::Object(metadata) => metadata.name.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the namespace, or `None` for cluster-scoped objects.
+    pub fn namespace(self) -> Option<&'a str> {
+        match self.0 {
+            Source::Object(metadata) => present(metadata.namespace.as_deref()),
+        }
+    }
+
+    /// Returns the uid, which distinguishes an object from an earlier one of the same name.
+    pub fn uid(self) -> Option<&'a str> {
+        match self.0 {
+            Source::Object(metadata) => present(metadata.uid.as_deref()),
+        }
+    }
+
+    /// Returns the resourceVersion, as text.
+    pub fn resource_version(self) -> Option<&'a str> {
+        match self.0 {
+            Source::Object(metadata) => present(metadata.resource_version.as_deref()),
+        }
+    }
+
+    /// Returns the generation, which increases with each change of the desired state. Some kinds have none.
+    pub fn generation(self) -> Option<i64> {
+        match self.0 {
+            Source::Object(metadata) => metadata.generation,
+        }
+    }
+
+    /// Returns whether the object has a deletion timestamp: it is being deleted, and waits for finalizers or a grace
+    /// period.
+    pub fn is_being_deleted(self) -> bool {
+        match self.0 {
+            Source::Object(metadata) => metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    /// Returns the value of a label.
+    pub fn label(self, key: &str) -> Option<&'a str> {
+        match self.0 {
+            Source::Object(metadata) => metadata.labels.as_ref()?.get(key).map(String::as_str),
+        }
+    }
+
+    /// Returns an iterator over the labels, sorted by key.
+    pub fn labels(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let Source::Object(metadata) = self.0;
+        metadata.labels.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Returns an iterator over the finalizers.
+    pub fn finalizers(self) -> impl Iterator<Item = &'a str> {
+        let Source::Object(metadata) = self.0;
+        metadata.finalizers.iter().flatten().map(String::as_str)
+    }
+
+    /// Returns an iterator over the owners.
+    pub fn owner_references(self) -> impl Iterator<Item = OwnerRef<'a>> {
+        let Source::Object(metadata) = self.0;
+        metadata.owner_references.iter().flatten().map(|owner| OwnerRef {
+            api_version: &owner.api_version,
+            kind: &owner.kind,
+            name: &owner.name,
+            uid: &owner.uid,
+            is_controller: owner.controller == Some(true),
+        })
+    }
+
+    /// Returns whether both objects have the same annotations.
+    pub fn has_same_annotations(self, other: MetadataRef<'_>) -> bool {
+        let (Source::Object(one), Source::Object(other)) = (self.0, other.0);
+        one.annotations == other.annotations
+    }
+
+    /// Returns whether the labels match a selector.
+    pub fn matches(self, selector: &Selector) -> bool {
+        LabelFilter::of(selector).admits(self)
+    }
+}
+
+fn present(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// The expressions of a selector, evaluated on borrowed labels.
+pub(crate) struct LabelFilter(Vec<Expression>);
+
+impl LabelFilter {
+    pub(crate) fn of(selector: &Selector) -> Self {
+        // A selector lends its expressions only to those that own it.
+        Self(selector.clone().into_iter().collect())
+    }
+
+    pub(crate) fn admits(&self, metadata: MetadataRef<'_>) -> bool {
+        self.0.iter().all(|expression| match expression {
+            Expression::In(key, values) => metadata.label(key).is_some_and(|value| values.contains(value)),
+            Expression::NotIn(key, values) => {
+                !metadata.label(key).is_some_and(|value| values.contains(value))
+            }
+            Expression::Equal(key, value) => metadata.label(key) == Some(value),
+            Expression::NotEqual(key, value) => metadata.label(key) != Some(value),
+            Expression::Exists(key) => metadata.label(key).is_some(),
+            Expression::DoesNotExist(key) => metadata.label(key).is_none(),
+        })
+    }
+}
+
+impl fmt::Debug for MetadataRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetadataRef")
+            .field("namespace", &self.namespace())
+            .field("name", &self.name())
+            .field("resource_version", &self.resource_version())
+            .finish_non_exhaustive()
+    }
+}
