@@ -77,7 +77,7 @@
 //! |---|---|
 //! | [`Controller`], [`ReconcileLoop`] | the reconcile loop: sources, workers, start and stop |
 //! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | the reconcile function, its input and its result |
-//! | [`Watch`], [`predicate`], [`Change`], [`each_state`], [`Triggers`] | which changes enqueue which keys |
+//! | [`Watch`], [`predicate`], [`Change`], [`each_state`], [`each_metadata`], [`Triggers`] | which changes enqueue which keys |
 //! | [`HotLoop`], [`HotLoopLimits`] | detection of keys that trigger themselves |
 //! | [`metrics`] | metrics of controllers, requests and the process, under the metric names of controller-runtime |
 //! | [`objects`] | finalizers, owner references, conditions, apply |
@@ -132,5 +132,5 @@ pub use self::{
         AbandonReason, AbandonedKey, Action, Context, Controller, ErrorClass, Freshness, NotWatched,
         ReconcileError, ReconcileLoop, Reconciler, Request,
     },
-    trigger::{Change, ChangeKind, SourceStatus, Triggers, Watch, each_state, predicate},
+    trigger::{Change, ChangeKind, SourceStatus, Triggers, Watch, each_metadata, each_state, predicate},
 };

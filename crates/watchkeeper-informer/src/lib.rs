@@ -118,7 +118,7 @@ mod wakers;
 use watchkeeper_time::sync;
 
 pub use self::{
-    cached::{Cached, CachedRef, MetadataRef, OwnerRef, Undecodable},
+    cached::{Cached, CachedRef, LabelFilter, MetadataRef, OwnerRef, Undecodable},
     factory::SharedInformerFactory,
     freshness::FreshnessError,
     key::{KeyError, ObjectKey},

@@ -1,8 +1,8 @@
 //! A change of an object, with its old and new state.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use watchkeeper_informer::event::Event;
+use watchkeeper_informer::{Cached, event::Event};
 
 /// A change of an object as passed to predicates and mapping functions, with the states before and after.
 ///
@@ -46,12 +46,12 @@ impl<'a, K> Change<'a, K> {
     }
 
     /// Returns the state before the change, as last delivered to this controller; `None` for a new object.
-    pub fn before(self) -> Option<&'a Arc<K>> {
+    pub fn before(self) -> Option<&'a Cached<K>> {
         self.event.last_seen()
     }
 
     /// Returns the state after the change; `None` for a deleted object.
-    pub fn after(self) -> Option<&'a Arc<K>> {
+    pub fn after(self) -> Option<&'a Cached<K>> {
         match self.event {
             Event::Added { object, .. } | Event::Synced(object) => Some(object),
             Event::Updated { new, .. } => Some(new),
@@ -60,15 +60,15 @@ impl<'a, K> Change<'a, K> {
     }
 
     /// Returns the current state of the object, or its last state if it was deleted.
-    pub fn object(self) -> &'a Arc<K> {
+    pub fn object(self) -> &'a Cached<K> {
         self.event.object()
     }
 
     /// Returns every state that the change involves: the old and the new one of an update, the last one of a
     /// deletion. A mapping that processes each of them covers both sides of a move.
-    pub fn states(self) -> impl Iterator<Item = &'a Arc<K>> {
+    pub fn states(self) -> impl Iterator<Item = &'a Cached<K>> {
         let object = self.object();
-        let other = self.before().filter(|old| !Arc::ptr_eq(old, object));
+        let other = self.before().filter(|old| !old.ptr_eq(object));
         other.into_iter().chain([object])
     }
 

@@ -19,7 +19,7 @@ mod watch;
 pub use self::{
     change::{Change, ChangeKind},
     channel::Triggers,
-    mapping::each_state,
+    mapping::{each_metadata, each_state},
     source::SourceStatus,
     watch::Watch,
 };

@@ -1,6 +1,7 @@
 //! Predicates: filters on the changes that enqueue a key.
 //!
-//! A predicate receives the old and the new state of an object. It filters the queue, not the cache; the
+//! A predicate receives the old and the new state of an object. Predicates that read metadata only, as all of this module do,
+//! decode no object. A predicate filters the queue, not the cache; the
 //! selectors of a [`Scope`](watchkeeper_informer::factory::Scope) reduce the size of the cache.
 //!
 //! The predicates that compare states admit every change that is not an update, such as an added or deleted
@@ -18,15 +19,14 @@
 //! use watchkeeper_controller::{Change, predicate::{Predicate, annotations_changed, generation_changed}};
 //!
 //! let edited = generation_changed().or(annotations_changed());
-//! let in_shop = |change: Change<'_, Deployment>| change.object().metadata.namespace.as_deref() == Some("shop");
+//! let in_shop = |change: Change<'_, Deployment>| change.object().metadata().namespace() == Some("shop");
 //! let wanted = edited.and(in_shop); // then: controller.filter(wanted)
 //! # fn is_predicate(_: impl Predicate<Deployment>) {}
 //! # is_predicate(wanted);
 //! ```
 
-use std::collections::BTreeMap;
-
-use kube_core::{Resource, Selector, SelectorExt as _};
+use kube_core::{Resource, Selector};
+use watchkeeper_informer::LabelFilter;
 
 use super::{Change, ChangeKind};
 
@@ -153,38 +153,35 @@ pub fn finalizers_changed() -> Changed {
 impl<K: Resource> Predicate<K> for Changed {
     fn admits(&self, change: Change<'_, K>) -> bool {
         let (old, new) = match (change.kind(), change.before(), change.after()) {
-            (ChangeKind::Updated, Some(old), Some(new)) => (old.meta(), new.meta()),
+            (ChangeKind::Updated, Some(old), Some(new)) => (old.metadata(), new.metadata()),
             (kind, ..) => return kind != ChangeKind::Resynced,
         };
         match self.0 {
-            MetadataField::Generation => match (old.generation, new.generation) {
+            MetadataField::Generation => match (old.generation(), new.generation()) {
                 (Some(old), Some(new)) => old != new,
                 _ => true,
             },
-            MetadataField::ResourceVersion => old.resource_version != new.resource_version,
-            MetadataField::Labels => old.labels != new.labels,
-            MetadataField::Annotations => old.annotations != new.annotations,
-            MetadataField::Finalizers => old.finalizers != new.finalizers,
+            MetadataField::ResourceVersion => old.resource_version() != new.resource_version(),
+            MetadataField::Labels => !old.labels().eq(new.labels()),
+            MetadataField::Annotations => !old.has_same_annotations(new),
+            MetadataField::Finalizers => !old.finalizers().eq(new.finalizers()),
         }
     }
 }
 
 /// A predicate on labels. See [`labels_match`].
 #[derive(Debug, Clone)]
-pub struct LabelsMatch(Selector);
+pub struct LabelsMatch(LabelFilter);
 
 /// Returns a predicate that admits changes of objects whose labels match before or after the change. An
 /// object that starts or stops matching is therefore admitted.
 #[doc(alias = "LabelSelectorPredicate")]
 pub fn labels_match(selector: Selector) -> LabelsMatch {
-    LabelsMatch(selector)
+    LabelsMatch(selector.into())
 }
 
 impl<K: Resource> Predicate<K> for LabelsMatch {
     fn admits(&self, change: Change<'_, K>) -> bool {
-        change.states().any(|object| match &object.meta().labels {
-            Some(labels) => self.0.matches(labels),
-            None => self.0.matches(&BTreeMap::new()),
-        })
+        change.states().any(|object| self.0.matches(object.metadata()))
     }
 }

@@ -117,27 +117,34 @@ impl<'a> MetadataRef<'a> {
         let (Source::Object(one), Source::Object(other)) = (self.0, other.0);
         one.annotations == other.annotations
     }
-
-    /// Returns whether the labels match a selector.
-    pub fn matches(self, selector: &Selector) -> bool {
-        LabelFilter::of(selector).admits(self)
-    }
 }
 
 fn present(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The expressions of a selector, evaluated on borrowed labels.
-pub(crate) struct LabelFilter(Vec<Expression>);
+/// A label selector that is evaluated on borrowed metadata, without decoding objects.
+///
+/// ```
+/// use kube_core::{Expression, Selector};
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper_informer::{Cached, LabelFilter};
+///
+/// let filter = LabelFilter::from(Selector::from(Expression::DoesNotExist("hidden".into())));
+/// assert!(filter.matches(Cached::from(Pod::default()).metadata()));
+/// ```
+#[derive(Debug, Clone)]
+pub struct LabelFilter(Vec<Expression>);
+
+impl From<Selector> for LabelFilter {
+    fn from(selector: Selector) -> Self {
+        Self(selector.into_iter().collect())
+    }
+}
 
 impl LabelFilter {
-    pub(crate) fn of(selector: &Selector) -> Self {
-        // A selector lends its expressions only to those that own it.
-        Self(selector.clone().into_iter().collect())
-    }
-
-    pub(crate) fn admits(&self, metadata: MetadataRef<'_>) -> bool {
+    /// Returns whether the labels of an object match the selector.
+    pub fn matches(&self, metadata: MetadataRef<'_>) -> bool {
         self.0.iter().all(|expression| match expression {
             Expression::In(key, values) => metadata.label(key).is_some_and(|value| values.contains(value)),
             Expression::NotIn(key, values) => {

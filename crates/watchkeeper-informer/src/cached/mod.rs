@@ -13,9 +13,8 @@ use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 
-pub(crate) use self::metadata::LabelFilter;
 pub use self::{
-    metadata::{MetadataRef, OwnerRef},
+    metadata::{LabelFilter, MetadataRef, OwnerRef},
     read::{CachedRef, Undecodable},
 };
 use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};

@@ -5,7 +5,7 @@ use std::fmt;
 use kube_core::Selector;
 
 use super::{GetError, ResourceName};
-use crate::{Cached, CachedRef, Object, Snapshot, cached::LabelFilter, key::KeyRef};
+use crate::{Cached, CachedRef, LabelFilter, Object, Snapshot, key::KeyRef};
 
 /// A point-in-time view of a [`Lister`](super::Lister).
 ///
@@ -87,8 +87,8 @@ fn selected<'a, K: Object>(
     objects: impl Iterator<Item = &'a Cached<K>>,
     selector: &Selector,
 ) -> impl Iterator<Item = CachedRef<'a, K>> {
-    let filter = LabelFilter::of(selector);
-    objects.filter(move |object| filter.admits(object.metadata())).filter_map(Cached::scan)
+    let filter = LabelFilter::from(selector.clone());
+    objects.filter(move |object| filter.matches(object.metadata())).filter_map(Cached::scan)
 }
 
 impl<K: Object> fmt::Debug for ListerView<'_, K> {

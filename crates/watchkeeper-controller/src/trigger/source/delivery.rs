@@ -48,7 +48,7 @@ impl<W: Object> EventHandler<W> {
         match &self.rule.role {
             Role::Primary => {
                 // Every cached object has a key.
-                if let Ok(key) = change.object().object_key() {
+                if let Ok(key) = change.object().key() {
                     self.enqueue(key, change);
                 }
             }
@@ -79,7 +79,7 @@ impl<W: Object> EventHandler<W> {
         match &self.rule.role {
             // The name is already in the key.
             Role::Primary => Arc::clone(&self.rule.kind),
-            Role::Mapped(_) => change.object().object_key().map_or_else(
+            Role::Mapped(_) => change.object().key().map_or_else(
                 |_| Arc::clone(&self.rule.kind),
                 |key| format!("{} {key}", self.rule.kind).into(),
             ),
@@ -94,7 +94,7 @@ impl<W: Object> EventHandler<W> {
         }
         match (change.kind(), change.before(), change.after()) {
             (ChangeKind::Updated, Some(old), Some(new)) => {
-                let (old, new) = (old.meta().generation, new.meta().generation);
+                let (old, new) = (old.metadata().generation(), new.metadata().generation());
                 old.is_some() && new.is_some() && old != new
             }
             _ => true,
@@ -105,9 +105,9 @@ impl<W: Object> EventHandler<W> {
         let object = change.object();
         Some(TriggerEvent {
             cache: self.delivery.cache,
-            object: object.object_key().ok()?,
-            version: object.object_version(),
-            uid: object.object_uid().map(ToOwned::to_owned),
+            object: object.key().ok()?,
+            version: object.resource_version(),
+            uid: object.metadata().uid().map(ToOwned::to_owned),
             is_deletion: change.kind() == ChangeKind::Deleted,
         })
     }
