@@ -6,9 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, error::Category};
 
 use super::{
-    Decode, DecodeError,
+    Decode, DecodeError, Header,
     cut::{managed_fields, without},
     frugal::Frugal,
+    header::header,
     walk::Walk,
 };
 use crate::limits::Limits;
@@ -113,6 +114,21 @@ impl<K: DeserializeOwned> Decode<K> for Json {
             // The offset refers to the received bytes, not to the shortened ones.
             gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
         })
+    }
+
+    fn header(&self, object: &[u8]) -> Result<Option<Header>, DecodeError> {
+        header(object).map(Some)
+    }
+
+    fn retain(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let gone = if self.keep_managed_fields { Vec::new() } else { managed_fields(object) };
+        let mut kept = 0;
+        for range in gone {
+            out.extend_from_slice(&object[kept..range.start]);
+            kept = range.end;
+        }
+        out.extend_from_slice(&object[kept..]);
+        Ok(())
     }
 }
 

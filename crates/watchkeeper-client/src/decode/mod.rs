@@ -23,6 +23,7 @@ pub(crate) mod event;
 mod frames;
 mod frugal;
 mod gunzip;
+mod header;
 mod json;
 mod list;
 mod metadata;
@@ -39,6 +40,7 @@ pub use error::DecodeError;
 pub(crate) use event::{RawEvent, WatchEventType, split_event, status_of_event};
 pub use frames::FrameSplitter;
 pub(crate) use gunzip::Gunzip;
+pub use header::{Header, OwnerHeader};
 pub use json::Json;
 pub use list::{ListEnvelope, ListSplitter};
 pub use metadata::ObjectMetadata;
@@ -56,4 +58,26 @@ pub trait Decode<K>: Send + Sync {
     /// # Errors
     /// Returns a [`DecodeError`] if the bytes are not a `K`. The error contains no bytes of the object.
     fn decode(&self, object: &[u8]) -> Result<K, DecodeError>;
+
+    /// Reads the metadata of an object that a cache keeps encoded.
+    ///
+    /// Returns `None` if objects of this decoder cannot be kept encoded, which is the default.
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the bytes are malformed.
+    fn header(&self, object: &[u8]) -> Result<Option<Header>, DecodeError> {
+        let _ = object;
+        Ok(None)
+    }
+
+    /// Appends the bytes that a cache keeps of an object to `out`. This decoder decodes them to the same object.
+    ///
+    /// The default appends all bytes.
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the bytes are malformed.
+    fn retain(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        out.extend_from_slice(object);
+        Ok(())
+    }
 }

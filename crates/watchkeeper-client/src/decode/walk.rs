@@ -59,6 +59,28 @@ impl<'a> Walk<'a> {
         Ok(Some(Key { raw: &self.bytes[raw], start }))
     }
 
+    /// Enters the next value if it is a list. Returns false, and stays before the value, otherwise.
+    pub(super) fn enter_list(&mut self) -> Result<bool, DecodeError> {
+        let is_list = self.peek("a value")? == b'[';
+        self.at += usize::from(is_list);
+        Ok(is_list)
+    }
+
+    /// Moves before the next item of the current list, which must be read, skipped or entered. Returns false at the end of the
+    /// list. `first` is whether this is the first item.
+    pub(super) fn item(&mut self, first: bool) -> Result<bool, DecodeError> {
+        match self.peek("a list")? {
+            b']' => {
+                self.at += 1;
+                return Ok(false);
+            }
+            b',' if !first => self.at += 1,
+            _ if first => {}
+            _ => return Err(self.expected("`,` or `]`")),
+        }
+        Ok(true)
+    }
+
     /// Skips the next value and returns its range.
     pub(super) fn skip(&mut self, max_depth: usize) -> Result<Range<usize>, DecodeError> {
         let first = self.peek("a value")?;
@@ -142,7 +164,12 @@ pub(super) struct Key<'a> {
     pub(super) start: usize,
 }
 
-impl Key<'_> {
+impl<'a> Key<'a> {
+    /// Returns the key without escapes.
+    pub(super) fn text(&self) -> Result<Cow<'a, str>, DecodeError> {
+        unescaped(self.raw).map_err(|error| error.moved(self.start as u64 + 1))
+    }
+
     /// Returns whether this is the key `name`, in any spelling.
     pub(super) fn is(&self, name: &str) -> bool {
         is_spelling_of(self.raw, name)
