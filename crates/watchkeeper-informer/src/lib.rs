@@ -100,6 +100,7 @@ mod freshness;
 pub mod handler;
 mod key;
 mod lister;
+mod memory;
 mod object;
 mod panic;
 mod processor;
@@ -126,6 +127,7 @@ pub use self::{
         AnyObject, GenericLister, GenericNamespaceLister, GenericView, GetError, Lister, ListerView,
         NamespaceLister, NamespaceView, NotFound,
     },
+    memory::{MemoryPolicy, MemoryStats},
     object::Object,
     reader::CacheReader,
     resource_version::ResourceVersion,

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, hash::BuildHasher};
 
 use foldhash::quality::FixedState;
+use kube_core::ObjectMeta;
 
 use super::{DecodeError, walk::Walk};
 
@@ -42,6 +43,29 @@ pub struct OwnerHeader {
 }
 
 impl Header {
+    /// Returns the header of decoded metadata.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        let owners = metadata.owner_references.iter().flatten().map(|owner| OwnerHeader {
+            api_version: owner.api_version.as_str().into(),
+            kind: owner.kind.as_str().into(),
+            name: owner.name.as_str().into(),
+            uid: owner.uid.as_str().into(),
+            is_controller: owner.controller == Some(true),
+        });
+        let labels = metadata.labels.iter().flatten();
+        let annotations = metadata.annotations.iter().flatten();
+        Self {
+            generation: metadata.generation,
+            is_being_deleted: metadata.deletion_timestamp.is_some(),
+            labels: labels.map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect(),
+            finalizers: metadata.finalizers.iter().flatten().map(|each| each.as_str().into()).collect(),
+            owners: owners.collect(),
+            annotations: Self::digest_annotations(
+                annotations.map(|(key, value)| (key.as_str(), value.as_str())),
+            ),
+        }
+    }
+
     /// Returns the digest of these annotations, which does not depend on their order. Zero for none.
     ///
     /// ```

@@ -116,8 +116,12 @@ impl<K: DeserializeOwned> Decode<K> for Json {
         })
     }
 
-    fn header(&self, object: &[u8]) -> Result<Option<Header>, DecodeError> {
-        header(object).map(Some)
+    fn can_retain(&self) -> bool {
+        true
+    }
+
+    fn header(&self, object: &[u8]) -> Result<Header, DecodeError> {
+        header(object)
     }
 
     fn retain(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {

@@ -59,20 +59,24 @@ pub trait Decode<K>: Send + Sync {
     /// Returns a [`DecodeError`] if the bytes are not a `K`. The error contains no bytes of the object.
     fn decode(&self, object: &[u8]) -> Result<K, DecodeError>;
 
-    /// Reads the metadata of an object that a cache keeps encoded.
+    /// Returns whether a cache may keep encoded objects instead of decoded ones. Defaults to false.
     ///
-    /// Returns `None` if objects of this decoder cannot be kept encoded, which is the default.
-    ///
-    /// # Errors
-    /// Returns a [`DecodeError`] if the bytes are malformed.
-    fn header(&self, object: &[u8]) -> Result<Option<Header>, DecodeError> {
-        let _ = object;
-        Ok(None)
+    /// A decoder that returns true implements [`header`](Self::header), and decodes the same bytes to equal objects.
+    fn can_retain(&self) -> bool {
+        false
     }
 
-    /// Appends the bytes that a cache keeps of an object to `out`. This decoder decodes them to the same object.
+    /// Reads the metadata of an object that a cache keeps encoded. Called if [`can_retain`](Self::can_retain).
     ///
-    /// The default appends all bytes.
+    /// # Errors
+    /// Returns a [`DecodeError`] if the bytes are malformed. The default returns an empty header.
+    fn header(&self, object: &[u8]) -> Result<Header, DecodeError> {
+        let _ = object;
+        Ok(Header::default())
+    }
+
+    /// Appends the bytes that a cache keeps of an object to `out`. This decoder decodes them to an equal object. The default
+    /// appends all bytes.
     ///
     /// # Errors
     /// Returns a [`DecodeError`] if the bytes are malformed.

@@ -72,6 +72,14 @@ impl<K> ReceivedItem<K> {
         }
     }
 
+    /// Returns the decoder of these bytes; `None` for an object that was never encoded.
+    pub fn decoder(&self) -> Option<&Arc<dyn Decode<K>>> {
+        match &self.body {
+            Body::Bytes(_, decoder) => Some(decoder),
+            Body::Decoded(_) | Body::Broken(_) => None,
+        }
+    }
+
     /// Decodes the object and frees its bytes.
     ///
     /// # Errors

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use kube_core::{Expression, ObjectMeta, Selector};
+use watchkeeper_client::decode::Header;
+
+use super::entry::EntryMetadata;
 
 /// The metadata of a cached object, borrowed without decoding the object.
 ///
@@ -15,6 +18,7 @@ pub struct MetadataRef<'a>(Source<'a>);
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Object(&'a ObjectMeta),
+    Entry(&'a EntryMetadata),
 }
 
 /// An owner of a cached object, borrowed from its metadata.
@@ -38,10 +42,15 @@ impl<'a> MetadataRef<'a> {
         Self(Source::Object(metadata))
     }
 
+    pub(super) fn of_entry(metadata: &'a EntryMetadata) -> Self {
+        Self(Source::Entry(metadata))
+    }
+
     /// Returns the name. Empty if the object has none.
     pub fn name(self) -> &'a str {
         match self.0 {
             Source::Object(metadata) => metadata.name.as_deref().unwrap_or_default(),
+            Source::Entry(metadata) => metadata.identity.name(),
         }
     }
 
@@ -49,6 +58,7 @@ impl<'a> MetadataRef<'a> {
     pub fn namespace(self) -> Option<&'a str> {
         match self.0 {
             Source::Object(metadata) => present(metadata.namespace.as_deref()),
+            Source::Entry(metadata) => metadata.identity.namespace(),
         }
     }
 
@@ -56,6 +66,7 @@ impl<'a> MetadataRef<'a> {
     pub fn uid(self) -> Option<&'a str> {
         match self.0 {
             Source::Object(metadata) => present(metadata.uid.as_deref()),
+            Source::Entry(metadata) => metadata.identity.uid(),
         }
     }
 
@@ -63,6 +74,7 @@ impl<'a> MetadataRef<'a> {
     pub fn resource_version(self) -> Option<&'a str> {
         match self.0 {
             Source::Object(metadata) => present(metadata.resource_version.as_deref()),
+            Source::Entry(metadata) => metadata.identity.resource_version(),
         }
     }
 
@@ -70,6 +82,7 @@ impl<'a> MetadataRef<'a> {
     pub fn generation(self) -> Option<i64> {
         match self.0 {
             Source::Object(metadata) => metadata.generation,
+            Source::Entry(metadata) => metadata.generation,
         }
     }
 
@@ -78,6 +91,7 @@ impl<'a> MetadataRef<'a> {
     pub fn is_being_deleted(self) -> bool {
         match self.0 {
             Source::Object(metadata) => metadata.deletion_timestamp.is_some(),
+            Source::Entry(metadata) => metadata.is_being_deleted,
         }
     }
 
@@ -85,37 +99,63 @@ impl<'a> MetadataRef<'a> {
     pub fn label(self, key: &str) -> Option<&'a str> {
         match self.0 {
             Source::Object(metadata) => metadata.labels.as_ref()?.get(key).map(String::as_str),
+            Source::Entry(metadata) => {
+                metadata.shared.labels().find(|(name, _)| *name == key).map(|(_, value)| value)
+            }
         }
     }
 
     /// Returns an iterator over the labels, sorted by key.
     pub fn labels(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let Source::Object(metadata) = self.0;
-        metadata.labels.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
+        let (object, entry) = self.sources();
+        let of_object = object.and_then(|metadata| metadata.labels.as_ref()).into_iter().flatten();
+        let of_object = of_object.map(|(key, value)| (key.as_str(), value.as_str()));
+        of_object.chain(entry.into_iter().flat_map(|metadata| metadata.shared.labels()))
     }
 
     /// Returns an iterator over the finalizers.
     pub fn finalizers(self) -> impl Iterator<Item = &'a str> {
-        let Source::Object(metadata) = self.0;
-        metadata.finalizers.iter().flatten().map(String::as_str)
+        let (object, entry) = self.sources();
+        let of_object = object.and_then(|metadata| metadata.finalizers.as_ref()).into_iter().flatten();
+        let of_object = of_object.map(String::as_str);
+        of_object.chain(entry.into_iter().flat_map(|metadata| metadata.shared.finalizers()))
     }
 
     /// Returns an iterator over the owners.
     pub fn owner_references(self) -> impl Iterator<Item = OwnerRef<'a>> {
-        let Source::Object(metadata) = self.0;
-        metadata.owner_references.iter().flatten().map(|owner| OwnerRef {
+        let (object, entry) = self.sources();
+        let of_object = object.and_then(|metadata| metadata.owner_references.as_ref()).into_iter().flatten();
+        let of_object = of_object.map(|owner| OwnerRef {
             api_version: &owner.api_version,
             kind: &owner.kind,
             name: &owner.name,
             uid: &owner.uid,
             is_controller: owner.controller == Some(true),
-        })
+        });
+        of_object.chain(entry.into_iter().flat_map(|metadata| metadata.shared.owners()))
     }
 
-    /// Returns whether both objects have the same annotations.
+    /// Returns whether both objects have the same annotations. Packed objects are compared by a digest of 64 bits.
     pub fn has_same_annotations(self, other: MetadataRef<'_>) -> bool {
-        let (Source::Object(one), Source::Object(other)) = (self.0, other.0);
-        one.annotations == other.annotations
+        match (self.0, other.0) {
+            (Source::Object(one), Source::Object(other)) => one.annotations == other.annotations,
+            _ => self.annotations_digest() == other.annotations_digest(),
+        }
+    }
+
+    fn annotations_digest(self) -> u64 {
+        match self.0 {
+            Source::Object(metadata) => Header::of(metadata).annotations,
+            Source::Entry(metadata) => metadata.annotations,
+        }
+    }
+
+    /// Returns the source of the metadata, which is one of both.
+    fn sources(self) -> (Option<&'a ObjectMeta>, Option<&'a EntryMetadata>) {
+        match self.0 {
+            Source::Object(metadata) => (Some(metadata), None),
+            Source::Entry(metadata) => (None, Some(metadata)),
+        }
     }
 }
 

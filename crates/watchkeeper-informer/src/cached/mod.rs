@@ -4,20 +4,27 @@
 //! |---|---|
 //! | `mod.rs` | [`Cached`]: one version of an object, whose metadata can be read without decoding it |
 //! | `metadata.rs` | [`MetadataRef`]: borrowed metadata of a cached object |
+//! | `entry.rs`, `shared_metadata.rs` | objects that are kept encoded, with their metadata |
 //! | `read.rs` | [`CachedRef`]: an object read from a snapshot; [`Undecodable`] |
 
+mod entry;
 mod metadata;
 mod read;
+mod shared_metadata;
 
 use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 
+pub(crate) use self::{
+    entry::{Entry, EntryMetadata, Format, decoded_bytes},
+    shared_metadata::SharedMetadataTable,
+};
 pub use self::{
     metadata::{LabelFilter, MetadataRef, OwnerRef},
     read::{CachedRef, Undecodable},
 };
-use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};
+use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef, memory::Read};
 
 /// One version of an object, as caches keep it and events deliver it.
 ///
@@ -44,7 +51,10 @@ use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef};
 pub struct Cached<K>(Repr<K>);
 
 enum Repr<K> {
+    /// An object that is kept decoded only.
     Decoded(Arc<K>),
+    /// An object that is kept encoded, and decoded while it is resident.
+    Entry(Arc<Entry<K>>),
 }
 
 impl<K: Object> Cached<K> {
@@ -56,6 +66,7 @@ impl<K: Object> Cached<K> {
     pub fn get(&self) -> Result<Arc<K>, Undecodable> {
         match &self.0 {
             Repr::Decoded(object) => Ok(Arc::clone(object)),
+            Repr::Entry(entry) => entry.get(Read::ByKey),
         }
     }
 
@@ -63,6 +74,7 @@ impl<K: Object> Cached<K> {
     pub(crate) fn decode_transient(&self) -> Result<Arc<K>, Undecodable> {
         match &self.0 {
             Repr::Decoded(object) => Ok(Arc::clone(object)),
+            Repr::Entry(entry) => entry.get(Read::Transient),
         }
     }
 
@@ -70,6 +82,7 @@ impl<K: Object> Cached<K> {
     pub(crate) fn scan(&self) -> Option<CachedRef<'_, K>> {
         match &self.0 {
             Repr::Decoded(object) => Some(CachedRef::borrowed(object)),
+            Repr::Entry(entry) => entry.get(Read::Scan).ok().map(CachedRef::owned),
         }
     }
 
@@ -77,6 +90,7 @@ impl<K: Object> Cached<K> {
     pub(crate) fn try_read(&self) -> Result<CachedRef<'_, K>, Undecodable> {
         match &self.0 {
             Repr::Decoded(object) => Ok(CachedRef::borrowed(object)),
+            Repr::Entry(entry) => entry.get(Read::ByKey).map(CachedRef::owned),
         }
     }
 
@@ -104,6 +118,7 @@ impl<K: Resource> Cached<K> {
     pub fn metadata(&self) -> MetadataRef<'_> {
         match &self.0 {
             Repr::Decoded(object) => MetadataRef::of(object.meta()),
+            Repr::Entry(entry) => MetadataRef::of_entry(&entry.metadata),
         }
     }
 
@@ -129,17 +144,12 @@ impl<K: Resource> Cached<K> {
 }
 
 impl<K> Cached<K> {
-    /// Returns the object if it is kept decoded.
-    pub fn decoded(&self) -> Option<Arc<K>> {
-        match &self.0 {
-            Repr::Decoded(object) => Some(Arc::clone(object)),
-        }
-    }
-
     /// Returns whether both are clones of one value.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Decoded(one), Repr::Decoded(other)) => Arc::ptr_eq(one, other),
+            (Repr::Entry(one), Repr::Entry(other)) => Arc::ptr_eq(one, other),
+            _ => false,
         }
     }
 }
@@ -156,10 +166,17 @@ impl<K> From<K> for Cached<K> {
     }
 }
 
+impl<K> From<Arc<Entry<K>>> for Cached<K> {
+    fn from(entry: Arc<Entry<K>>) -> Self {
+        Self(Repr::Entry(entry))
+    }
+}
+
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
         Self(match &self.0 {
             Repr::Decoded(object) => Repr::Decoded(Arc::clone(object)),
+            Repr::Entry(entry) => Repr::Entry(Arc::clone(entry)),
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
+use crate::reflector::QuarantineCause;
+
 /// An object read from a snapshot: borrowed if the cache keeps it decoded, and decoded for this read otherwise.
 ///
 /// Dereferences to the object. [`into_arc`](Self::into_arc) returns an `Arc` to keep.
@@ -61,6 +63,8 @@ pub struct Undecodable {
     pub key: Arc<str>,
     /// The resourceVersion that cannot be decoded.
     pub resource_version: Option<Arc<str>>,
+    /// The step that failed.
+    pub cause: QuarantineCause,
     /// The reason, without data of the object.
     pub reason: Arc<str>,
 }

@@ -13,6 +13,7 @@ use watchkeeper_client::list_watch::ListerWatcher;
 use crate::{
     Object, ObjectKey,
     delta_fifo::FifoOptions,
+    memory::{MemoryPolicy, MemoryPool, ObjectMemory, Packer},
     reflector::{
         Reflector, ReflectorOptions, RelistLimiter, Transform, TransformError, WatchErrorHook, WatchFailure,
     },
@@ -51,6 +52,8 @@ pub struct Config<K> {
     transform: Option<Transform<K>>,
     hook: Option<WatchErrorHook>,
     limiter: Option<RelistLimiter>,
+    /// The budget that the informer shares with others. `None` for one of its own.
+    pool: Option<Arc<MemoryPool>>,
 }
 
 /// A collection with its namespace, or without one for a source of all objects.
@@ -92,6 +95,7 @@ impl<K: Object> Config<K> {
             transform: None,
             hook: None,
             limiter: None,
+            pool: None,
         }
     }
 
@@ -172,6 +176,33 @@ impl<K: Object> Config<K> {
     pub fn limiter(mut self, limiter: RelistLimiter) -> Self {
         self.limiter = Some(limiter);
         self
+    }
+
+    /// Sets the form in which objects are kept, with a memory budget of this informer's own. Defaults to the policy and the
+    /// budget of the factory, or to [`MemoryPolicy::Auto`] for an informer without a factory.
+    ///
+    /// Unless the policy is [`MemoryPolicy::Decoded`], the [transform](Self::transform) is called again when an object is
+    /// decoded again, so it must return equal objects for equal objects.
+    pub fn memory(mut self, policy: MemoryPolicy) -> Self {
+        self.pool = Some(MemoryPool::new(policy));
+        self
+    }
+
+    /// Shares the budget of a factory.
+    pub(crate) fn memory_pool(mut self, pool: Arc<MemoryPool>) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// Creates the memory of the informer's objects. `None` if all objects are kept decoded.
+    pub(crate) fn object_memory(&mut self) -> Option<Arc<ObjectMemory>> {
+        let pool = self.pool.take().unwrap_or_else(|| MemoryPool::new(MemoryPolicy::default()));
+        (pool.policy() != MemoryPolicy::Decoded).then(|| ObjectMemory::new(Arc::clone(&self.name), pool))
+    }
+
+    /// Creates the last step of the intake of all sources.
+    pub(crate) fn packer(&self, memory: Arc<ObjectMemory>) -> Packer<K> {
+        Packer::new(memory, self.transform.clone())
     }
 
     /// Creates the reflector of one source.

@@ -27,7 +27,11 @@ pub use self::{
     single::{new_indexer_informer, new_informer},
 };
 use crate::{
-    Object, Store, StoreError, delta_fifo::DeltaFifo, reflector::Reflector, start::InformerStart,
+    Object, Store, StoreError,
+    delta_fifo::DeltaFifo,
+    memory::ObjectMemory,
+    reflector::{Keep, Reflector},
+    start::InformerStart,
     status::Monitor,
 };
 
@@ -47,6 +51,8 @@ pub struct InformerController<K> {
     parts: Vec<Part<K>>,
     process: Arc<dyn Process<K>>,
     batch_keys: usize,
+    /// `None` if all objects are kept decoded.
+    memory: Option<Arc<ObjectMemory>>,
 }
 
 /// A source with its reflector and queue.
@@ -77,22 +83,37 @@ impl<K: Object> InformerController<K> {
     /// Creates a controller with the consumer `process`, which must be the only writer of `store`.
     pub(crate) fn new(mut config: Config<K>, store: &Store<K>, process: Arc<dyn Process<K>>) -> Self {
         let sources = std::mem::take(&mut config.sources);
+        let memory = config.object_memory();
+        let keep =
+            memory.as_ref().map(|memory| Arc::new(config.packer(Arc::clone(memory))) as Arc<dyn Keep<K>>);
+        let reflector_of = |source| {
+            let reflector = config.reflector_of(source).reuse(StoreLookup(store.clone()));
+            match &keep {
+                Some(keep) => reflector.keep(Arc::clone(keep)),
+                None => reflector,
+            }
+        };
         let parts = sources.into_iter().map(|source| {
             let known = StoredObjects { store: store.clone(), namespace: source.namespace.clone() };
             Part {
                 namespace: source.namespace.clone(),
                 selection: source.lister_watcher.selection(),
-                reflector: config.reflector_of(source).reuse(StoreLookup(store.clone())),
+                reflector: reflector_of(source),
                 fifo: DeltaFifo::new(known, config.fifo.clone()),
             }
         });
-        Self { parts: parts.collect(), name: config.name, process, batch_keys: config.batch_keys }
+        let parts = parts.collect();
+        Self { parts, name: config.name, process, batch_keys: config.batch_keys, memory }
     }
 
     /// Returns the monitor of each source's reflector, by namespace if there are several sources. A monitor
     /// can be used before, during and after the run.
     pub fn monitors(&self) -> Vec<(Option<Arc<str>>, Monitor)> {
         self.parts.iter().map(|part| (part.namespace.clone(), part.reflector.monitor())).collect()
+    }
+
+    pub(crate) fn memory(&self) -> Option<&Arc<ObjectMemory>> {
+        self.memory.as_ref()
     }
 
     pub(crate) fn views(&self) -> Vec<PartView<K>> {
@@ -111,7 +132,7 @@ impl<K: Object> InformerController<K> {
     /// Returns [`StoreError`] if the cache rejected a change.
     #[doc(alias = "RunWithContext")]
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), StoreError> {
-        let Self { name, parts, process, batch_keys } = self;
+        let Self { name, parts, process, batch_keys, memory: _ } = self;
         let resynced =
             Resynced(parts.iter().map(|part| (part.fifo.clone(), part.reflector.monitor())).collect());
         let _closing = CloseOnDrop(parts.iter().map(|part| part.fifo.clone()).collect());

@@ -9,6 +9,7 @@ use super::{Scope, SharedInformerFactory, settings::AllSettings};
 use crate::{
     Object,
     controller::Config,
+    memory::MemoryPolicy,
     reflector::{ReflectorOptions, RelistLimiter, TransformError},
     spawn::Spawn,
 };
@@ -24,6 +25,7 @@ pub struct FactoryBuilder {
     pub(super) resync_period: Duration,
     pub(super) reflector: ReflectorOptions,
     pub(super) limiter: RelistLimiter,
+    pub(super) memory: MemoryPolicy,
     pub(super) spawn: Option<Arc<dyn Spawn>>,
     pub(super) settings: AllSettings,
 }
@@ -36,6 +38,7 @@ impl FactoryBuilder {
             resync_period: Duration::ZERO,
             reflector: ReflectorOptions::default(),
             limiter: RelistLimiter::new(LISTS_AT_ONCE),
+            memory: MemoryPolicy::default(),
             spawn: None,
             settings: AllSettings::default(),
         }
@@ -94,6 +97,13 @@ impl FactoryBuilder {
     /// Defaults to 8.
     pub fn lists_at_once(mut self, lists: usize) -> Self {
         self.limiter = RelistLimiter::new(lists);
+        self
+    }
+
+    /// Sets the form in which the informers keep objects, with one memory budget for all of them. Defaults to
+    /// [`MemoryPolicy::Auto`]. [`Config::memory`] sets another policy, with a budget of its own, for one type.
+    pub fn memory(mut self, policy: MemoryPolicy) -> Self {
+        self.memory = policy;
         self
     }
 

@@ -27,6 +27,7 @@ use self::{
 use crate::{
     Object, SharedIndexInformer,
     controller::Config,
+    memory::MemoryPool,
     reflector::{ReflectorOptions, RelistLimiter},
     spawn::Tasks,
     status::SyncError,
@@ -100,6 +101,8 @@ struct Shared {
     resync_period: Duration,
     reflector: ReflectorOptions,
     limiter: RelistLimiter,
+    /// The memory budget of all informers.
+    pool: Arc<MemoryPool>,
     settings: AllSettings,
     tasks: Tasks,
     informers: Mutex<Informers>,
@@ -145,9 +148,12 @@ impl SharedInformerFactory {
     }
 
     fn of(builder: FactoryBuilder) -> Self {
-        let FactoryBuilder { client, scope, resync_period, reflector, limiter, spawn, settings } = builder;
+        let FactoryBuilder { client, scope, resync_period, reflector, limiter, memory, spawn, settings } =
+            builder;
         let (tasks, informers) = (Tasks::new(spawn), Mutex::default());
-        let shared = Shared { client, scope, resync_period, reflector, limiter, settings, tasks, informers };
+        let pool = MemoryPool::new(memory);
+        let shared =
+            Shared { client, scope, resync_period, reflector, limiter, pool, settings, tasks, informers };
         Self { shared: Arc::new(shared) }
     }
 
@@ -424,7 +430,8 @@ impl SharedInformerFactory {
         let config = config
             .reflector(self.shared.reflector.clone())
             .resync_period(self.shared.resync_period)
-            .limiter(self.shared.limiter.clone());
+            .limiter(self.shared.limiter.clone())
+            .memory_pool(Arc::clone(&self.shared.pool));
         match settings {
             Some(settings) => settings.apply(config),
             None => config,

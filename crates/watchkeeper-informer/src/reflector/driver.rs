@@ -14,7 +14,7 @@ use super::{
     WatchFailure,
     connection::{OpenResponse, PendingCheck, Received, checked, next, read_check},
     failure::WatchErrorHook,
-    intake::{Incoming, Intake, Transform},
+    intake::{Incoming, Intake, Keep, Transform},
     machine::{DriverAction, EventKind, Input, Machine, ReflectorEvent, StepOutput},
     outage::OutageLog,
 };
@@ -122,6 +122,12 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     pub(crate) fn transform_shared(mut self, transform: Transform<K>) -> Self {
         self.intake.set_transform(transform);
+        self
+    }
+
+    /// Sets the form in which objects are passed on. Replaces the transform.
+    pub(crate) fn keep(mut self, keep: Arc<dyn Keep<K>>) -> Self {
+        self.intake.set_keep(keep);
         self
     }
 

@@ -7,11 +7,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use watchkeeper_client::{decode::Identity, list_watch::ReceivedItem};
-
-use crate::Cached;
+use watchkeeper_client::{
+    decode::{DecodeError, Identity},
+    list_watch::ReceivedItem,
+};
 
 use super::quarantine::{QuarantineCause, Quarantined};
+use crate::Cached;
 
 /// A lookup of cached objects, so that a list need not decode them again.
 pub trait VersionLookup<K>: Send + Sync + 'static {
@@ -63,6 +65,19 @@ impl ObjectRejection {
         Self { cause, error }
     }
 
+    /// Creates the rejection of an object that cannot be decoded.
+    pub(crate) fn decode(error: &DecodeError) -> Self {
+        Self::new(QuarantineCause::Decode, error.to_string())
+    }
+
+    pub(crate) fn cause(&self) -> QuarantineCause {
+        self.cause
+    }
+
+    pub(crate) fn reason(&self) -> &str {
+        &self.error
+    }
+
     pub(crate) fn report(&self, identity: &Identity) -> Quarantined {
         Quarantined {
             key: identity.key().into(),
@@ -76,16 +91,53 @@ impl ObjectRejection {
 /// A stored transform function.
 pub(crate) type Transform<K> = Arc<dyn Fn(Arc<K>) -> Result<Arc<K>, TransformError> + Send + Sync>;
 
-/// The processing of received objects. An object is transformed once, when it is received. A reused object is
-/// not transformed again.
-pub(crate) struct Intake<K> {
-    lookup: Option<Arc<dyn VersionLookup<K>>>,
-    transform: Option<Transform<K>>,
+/// The last step of the processing of a received object: in which form it is kept.
+pub(crate) trait Keep<K>: Send + Sync {
+    /// Decodes and transforms an object as far as necessary.
+    fn keep(&self, item: ReceivedItem<K>) -> Result<Cached<K>, ObjectRejection>;
 }
 
-impl<K> Default for Intake<K> {
+/// Keeps objects decoded.
+struct KeepDecoded<K>(Option<Transform<K>>);
+
+impl<K> Keep<K> for KeepDecoded<K> {
+    fn keep(&self, item: ReceivedItem<K>) -> Result<Cached<K>, ObjectRejection> {
+        transformed(self.0.as_ref(), decoded(item)?).map(Cached::from)
+    }
+}
+
+/// Decodes a received object.
+pub(crate) fn decoded<K>(item: ReceivedItem<K>) -> Result<Arc<K>, ObjectRejection> {
+    item.decode().map_err(|error| ObjectRejection::decode(&error.source))
+}
+
+/// Returns the object that the transform, if any, returns for this one.
+pub(crate) fn transformed<K>(
+    transform: Option<&Transform<K>>,
+    object: Arc<K>,
+) -> Result<Arc<K>, ObjectRejection> {
+    let Some(transform) = transform else {
+        return Ok(object);
+    };
+    let rejected = |error| ObjectRejection::new(QuarantineCause::Transform, error);
+    // A panic of a user function affects one object, and the others are processed.
+    match catch_unwind(AssertUnwindSafe(|| transform(object))) {
+        Ok(transformed) => {
+            transformed.map_err(|error| rejected(format!("the transform rejected the object: {error}")))
+        }
+        Err(_) => Err(rejected("the transform panicked".to_owned())),
+    }
+}
+
+/// The processing of received objects. A reused object is neither decoded nor transformed again.
+pub(crate) struct Intake<K> {
+    lookup: Option<Arc<dyn VersionLookup<K>>>,
+    keep: Arc<dyn Keep<K>>,
+}
+
+impl<K: 'static> Default for Intake<K> {
     fn default() -> Self {
-        Self { lookup: None, transform: None }
+        Self { lookup: None, keep: Arc::new(KeepDecoded(None)) }
     }
 }
 
@@ -94,8 +146,14 @@ impl<K: 'static> Intake<K> {
         self.lookup = Some(Arc::new(lookup));
     }
 
+    /// Keeps objects decoded, after they were transformed.
     pub(crate) fn set_transform(&mut self, transform: Transform<K>) {
-        self.transform = Some(transform);
+        self.keep = Arc::new(KeepDecoded(Some(transform)));
+    }
+
+    /// Sets the form in which objects are kept, including their transform.
+    pub(crate) fn set_keep(&mut self, keep: Arc<dyn Keep<K>>) {
+        self.keep = keep;
     }
 
     /// Returns the cached object, if it has exactly this version.
@@ -108,25 +166,7 @@ impl<K: 'static> Intake<K> {
     pub(crate) fn take(&self, item: ReceivedItem<K>) -> Incoming<K> {
         let identity = item.identity().clone();
         let content = item.bytes().cloned();
-        let object = item
-            .decode()
-            .map_err(|error| ObjectRejection::new(QuarantineCause::Decode, error.source.to_string()))
-            .and_then(|object| self.transformed(object))
-            .map(Cached::from);
+        let object = self.keep.keep(item);
         Incoming { identity, object, content }
-    }
-
-    fn transformed(&self, object: Arc<K>) -> Result<Arc<K>, ObjectRejection> {
-        let Some(transform) = &self.transform else {
-            return Ok(object);
-        };
-        let rejected = |error| ObjectRejection::new(QuarantineCause::Transform, error);
-        // A panic of a user function affects one object, and the others are processed.
-        match catch_unwind(AssertUnwindSafe(|| transform(object))) {
-            Ok(transformed) => {
-                transformed.map_err(|error| rejected(format!("the transform rejected the object: {error}")))
-            }
-            Err(_) => Err(rejected("the transform panicked".to_owned())),
-        }
     }
 }

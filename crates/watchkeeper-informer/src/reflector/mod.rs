@@ -51,4 +51,7 @@ pub use self::{
     quarantine::{QuarantineCause, Quarantined},
     sink::{DeltaSink, ReceivedObject, Replacement, SinkClosed, WatchDelta},
 };
-pub(crate) use self::{failure::WatchErrorHook, intake::Transform};
+pub(crate) use self::{
+    failure::WatchErrorHook,
+    intake::{Keep, ObjectRejection, Transform, decoded, transformed},
+};

@@ -13,6 +13,7 @@ use crate::{
     CacheReader, Index, IndexError, IndexValues, Lister, Object, ResourceVersion, Snapshot,
     controller::{Config, InformerController, PartView},
     handler::{AsyncEventHandler, EventHandler},
+    memory::ObjectMemory,
     processor::{HandlerOptions, Registration, Stopped},
     spawn::{Spawn, Spawner, Tasks},
     start::InformerStart,
@@ -105,6 +106,8 @@ pub(super) struct Inner<K: Object> {
     pub(super) distributor: Arc<Distributor<K>>,
     pub(super) parts: Vec<PartView<K>>,
     lister: Lister<K>,
+    /// `None` if all objects are kept decoded.
+    pub(super) memory: Option<Arc<ObjectMemory>>,
     /// The controller, until the informer starts or stops.
     unstarted: Mutex<Option<InformerController<K>>>,
     pub(super) start: InformerStart,
@@ -146,12 +149,14 @@ impl<K: Object> SharedIndexInformer<K> {
         let distributor = Arc::new(Distributor::with_order(parts, config.resync_period, versions));
         let store = distributor.store().clone();
         let controller = InformerController::new(config, &store, Arc::clone(&distributor) as _);
+        let memory = controller.memory().cloned();
         let start = InformerStart::pending();
         let parts = controller.views().into_iter().map(|part| part.starting_with(&start)).collect();
         let inner = Inner {
             name,
             parts,
             lister: Lister::for_kind(store, kind),
+            memory,
             distributor,
             unstarted: Mutex::new(Some(controller)),
             start,

@@ -8,7 +8,7 @@ use watchkeeper_time::TokioClock;
 
 use super::handle::SharedIndexInformer;
 use crate::{
-    Object, ResourceVersion,
+    MemoryStats, Object, ResourceVersion,
     reflector::Quarantined,
     status::{Monitor, ReflectorStats, Status},
 };
@@ -78,6 +78,8 @@ pub struct InformerStats {
     /// The lists, watches, events and failures of each source, by namespace. The key is `None` for a single
     /// source.
     pub sources: BTreeMap<Option<Arc<str>>, ReflectorStats>,
+    /// The memory of the objects; `None` if all are kept decoded.
+    pub memory: Option<MemoryStats>,
 }
 
 /// Methods for status and counters.
@@ -106,8 +108,13 @@ impl<K: Object> SharedIndexInformer<K> {
 
     /// Returns the quarantined objects of all sources: objects that exist but could not be decoded or
     /// transformed.
+    ///
+    /// An object that is kept encoded is decoded when it is read. If that fails, the object is quarantined then, and remains
+    /// in the cache with its metadata. All other quarantined objects are in the cache in their last good version, if any.
     pub fn quarantined(&self) -> Vec<Quarantined> {
-        self.inner().parts.iter().flat_map(|part| part.monitor.quarantined()).collect()
+        let inner = self.inner();
+        let received = inner.parts.iter().flat_map(|part| part.monitor.quarantined());
+        received.chain(inner.memory.iter().flat_map(|memory| memory.quarantined())).collect()
     }
 
     /// Returns the counters of this informer.
@@ -124,6 +131,7 @@ impl<K: Object> SharedIndexInformer<K> {
             queued_changes: inner.parts.iter().map(|part| part.fifo.queued_deltas()).sum(),
             handlers: inner.distributor.handler_count(),
             sources: sources.collect(),
+            memory: inner.memory.as_ref().map(|memory| memory.stats()),
         }
     }
 }

@@ -1,0 +1,185 @@
+//! The memory of the objects of one informer: counters, and objects that turned out to be undecodable.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tracing::warn;
+use watchkeeper_client::decode::Identity;
+
+use super::{MemoryStats, pool::MemoryPool};
+use crate::{Undecodable, reflector::Quarantined, sync::Mutex};
+
+/// The counters of one informer, shared by its entries.
+#[derive(Debug)]
+pub(crate) struct ObjectMemory {
+    informer: Arc<str>,
+    pool: Arc<MemoryPool>,
+    pub(super) counters: MemoryCounters,
+    undecodable: Mutex<BTreeMap<Arc<str>, Quarantined>>,
+}
+
+/// The counters behind [`MemoryStats`].
+#[derive(Debug, Default)]
+pub(super) struct MemoryCounters {
+    encoded_objects: AtomicU64,
+    encoded_bytes: AtomicU64,
+    decoded_objects: AtomicU64,
+    decoded_bytes: AtomicU64,
+    decodes: AtomicU64,
+    decode_nanos: AtomicU64,
+    hits: AtomicU64,
+    evictions: AtomicU64,
+    /// The bytes that were compressed, before and after, since the dictionary was trained.
+    plain_bytes: AtomicU64,
+    compressed_bytes: AtomicU64,
+    dictionaries: AtomicU64,
+    /// The time of the last training in nanoseconds on the clock of the pool.
+    trained_at: AtomicU64,
+}
+
+impl ObjectMemory {
+    pub(crate) fn new(informer: Arc<str>, pool: Arc<MemoryPool>) -> Arc<Self> {
+        let memory = Arc::new(Self {
+            informer,
+            pool,
+            counters: MemoryCounters::default(),
+            undecodable: Mutex::default(),
+        });
+        memory.pool.register(&memory);
+        memory
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<MemoryPool> {
+        &self.pool
+    }
+
+    pub(crate) fn informer(&self) -> &str {
+        &self.informer
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.pool.now()
+    }
+
+    pub(crate) fn entry_created(&self, encoded_bytes: usize) {
+        add(&self.counters.encoded_objects, 1);
+        add(&self.counters.encoded_bytes, encoded_bytes);
+    }
+
+    pub(crate) fn entry_dropped(&self, identity: &Identity, encoded_bytes: usize) {
+        subtract(&self.counters.encoded_objects, 1);
+        subtract(&self.counters.encoded_bytes, encoded_bytes);
+        self.release(identity);
+    }
+
+    pub(crate) fn compressed(&self, plain_bytes: usize, compressed_bytes: usize) {
+        add(&self.counters.plain_bytes, plain_bytes);
+        add(&self.counters.compressed_bytes, compressed_bytes);
+    }
+
+    /// Records that the bytes of an existing entry were compressed.
+    pub(crate) fn recompressed(&self, plain_bytes: usize, compressed_bytes: usize) {
+        self.compressed(plain_bytes, compressed_bytes);
+        add(&self.counters.encoded_bytes, compressed_bytes);
+        subtract(&self.counters.encoded_bytes, plain_bytes);
+    }
+
+    pub(crate) fn trained(&self) {
+        add(&self.counters.dictionaries, 1);
+        self.counters.plain_bytes.store(0, Relaxed);
+        self.counters.compressed_bytes.store(0, Relaxed);
+        self.counters.trained_at.store(nanos(self.now()), Relaxed);
+    }
+
+    pub(crate) fn became_resident(&self, bytes: usize) {
+        add(&self.counters.decoded_objects, 1);
+        add(&self.counters.decoded_bytes, bytes);
+    }
+
+    pub(crate) fn left_residence(&self, bytes: usize) {
+        subtract(&self.counters.decoded_objects, 1);
+        subtract(&self.counters.decoded_bytes, bytes);
+    }
+
+    pub(crate) fn evicted(&self) {
+        add(&self.counters.evictions, 1);
+    }
+
+    pub(crate) fn hit(&self) {
+        add(&self.counters.hits, 1);
+    }
+
+    pub(crate) fn decoded(&self, took: Duration) {
+        add(&self.counters.decodes, 1);
+        self.counters.decode_nanos.fetch_add(nanos(took), Relaxed);
+    }
+
+    /// Reports an object that cannot be decoded, until it is replaced or deleted.
+    pub(crate) fn quarantine(&self, error: &Undecodable) {
+        let object = Quarantined {
+            key: Arc::clone(&error.key),
+            resource_version: error.resource_version.clone(),
+            cause: error.cause,
+            error: Arc::clone(&error.reason),
+        };
+        let before = self.undecodable.lock().insert(Arc::clone(&object.key), object.clone());
+        if before.as_ref() != Some(&object) {
+            let (key, version) = (&*object.key, object.resource_version.as_deref());
+            warn!(informer = &*self.informer, key, version, error = &*object.error, "object quarantined");
+        }
+    }
+
+    /// Returns the cached objects that were found to be undecodable when they were read.
+    pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
+        self.undecodable.lock().values().cloned().collect()
+    }
+
+    fn release(&self, identity: &Identity) {
+        let mut undecodable = self.undecodable.lock();
+        if let Some(object) = undecodable.get(identity.key())
+            && object.resource_version.as_deref() == identity.resource_version()
+        {
+            undecodable.remove(identity.key());
+        }
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let counters = &self.counters;
+        let dictionaries = read(&counters.dictionaries);
+        let trained_at = Duration::from_nanos(read(&counters.trained_at));
+        MemoryStats {
+            encoded_objects: read(&counters.encoded_objects),
+            encoded_bytes: read(&counters.encoded_bytes),
+            decoded_objects: read(&counters.decoded_objects),
+            decoded_bytes: read(&counters.decoded_bytes),
+            budget_bytes: self.pool.budget(),
+            decodes: read(&counters.decodes),
+            decode_time: Duration::from_nanos(read(&counters.decode_nanos)),
+            hits: read(&counters.hits),
+            evictions: read(&counters.evictions),
+            plain_bytes: read(&counters.plain_bytes),
+            compressed_bytes: read(&counters.compressed_bytes),
+            dictionaries,
+            dictionary_age: (dictionaries > 0).then(|| self.now().saturating_sub(trained_at)),
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, amount: usize) {
+    counter.fetch_add(amount as u64, Relaxed);
+}
+
+fn subtract(counter: &AtomicU64, amount: usize) {
+    counter.fetch_sub(amount as u64, Relaxed);
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
