@@ -1,7 +1,5 @@
 //! Objects small enough to read in a failure.
 
-use std::sync::{Arc, Weak};
-
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use watchkeeper_informer::Cached;
 
@@ -20,11 +18,6 @@ pub(crate) fn incarnation(name: &str, uid: &str, version: u64) -> Cached<ConfigM
         ..ObjectMeta::default()
     };
     Cached::from(ConfigMap { metadata, ..ConfigMap::default() })
-}
-
-/// Returns a reference that counts the holders of an object without being one.
-pub(crate) fn watch(object: &Cached<ConfigMap>) -> Weak<ConfigMap> {
-    Arc::downgrade(&object.get().expect("decodes"))
 }
 
 /// Returns `NAME@VERSION` of an object.

@@ -52,11 +52,6 @@ pub(crate) fn version(text: &str) -> ResourceVersion {
     ResourceVersion::new(text).expect("a version")
 }
 
-/// Returns whether a write returned this very object.
-pub(crate) fn is(returned: &Cached<ConfigMap>, object: &Arc<ConfigMap>) -> bool {
-    Arc::ptr_eq(&returned.get().expect("decodes"), object)
-}
-
 /// An object in one of the forms in which a store returns objects.
 pub(crate) trait Keyed {
     fn key(&self) -> ObjectKey;

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use super::objects::{at, is, key, keys_of, object, tagged, tags, version};
+use super::{
+    is,
+    objects::{at, key, keys_of, object, tagged, tags, version},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{ObjectMeta, Resource};
 use watchkeeper_informer::{KeyError, ResourceVersion, Store, StoreError, StoreOp, StoreOpResult};

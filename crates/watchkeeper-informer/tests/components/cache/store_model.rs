@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::objects::{expected_index, is, key, keys_of, label, labelled, tags, version};
+use super::{
+    is,
+    objects::{expected_index, key, keys_of, label, labelled, tags, version},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 use watchkeeper_informer::{Cached, CachedRef, Snapshot, Store, StoreOp, StoreOpResult};

@@ -1,10 +1,7 @@
 //! Deletions.
 
-use super::{
-    Cache, drain, fifo, fifo_before,
-    fifo_fixture::{object, watch},
-    try_pop,
-};
+use super::{Cache, drain, fifo, fifo_before, fifo_fixture::object, try_pop};
+use crate::processor::watch;
 
 /// `RealFIFO` delivers such a deletion, and the handlers of client-go receive it.
 #[test]

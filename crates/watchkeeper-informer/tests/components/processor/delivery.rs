@@ -12,8 +12,8 @@ use watchkeeper_informer::{
 
 use super::{
     DELETED, Informer, describe,
-    fifo_fixture::{incarnation, object, watch},
-    settle,
+    fifo_fixture::{incarnation, object},
+    settle, watch,
 };
 
 #[tokio::test(start_paused = true)]

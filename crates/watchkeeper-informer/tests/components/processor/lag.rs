@@ -11,8 +11,8 @@ use watchkeeper_informer::{
 
 use super::{
     DELETED, Informer, Listener,
-    fifo_fixture::{incarnation, object, watch},
-    settle,
+    fifo_fixture::{incarnation, object},
+    settle, watch,
 };
 
 /// Coalesces from the first event it lags.

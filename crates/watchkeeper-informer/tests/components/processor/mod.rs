@@ -11,7 +11,11 @@ mod panics;
 mod removal;
 mod resync;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
@@ -40,6 +44,11 @@ pub(crate) fn describe(event: &Event<ConfigMap>) -> String {
             format!("deleted{} {}", if *final_state_unknown { "?" } else { "" }, label(object))
         }
     }
+}
+
+/// Returns a reference that counts the holders of an object without being one.
+pub(crate) fn watch(object: &Cached<ConfigMap>) -> Weak<ConfigMap> {
+    Arc::downgrade(&object.get().expect("decodes"))
 }
 
 /// An informer without a server: a cache, and a processor that publishes its changes.

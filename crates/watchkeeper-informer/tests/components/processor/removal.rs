@@ -18,11 +18,7 @@ use watchkeeper_informer::{
     status::SyncError,
 };
 
-use super::{
-    Informer, describe,
-    fifo_fixture::{object, watch},
-    settle,
-};
+use super::{Informer, describe, fifo_fixture::object, settle, watch};
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_handler_is_not_called_again_and_the_others_are() {
