@@ -29,6 +29,7 @@ async fn main() -> Outcome {
     let (sender, lines) = mpsc::channel();
     let registration = pods.add_handler(move |event: &Event<Pod>| {
         // The cache contains the object before the handler is called. Handlers should be fast; this one sends a line.
+        // It reads metadata only, so no object is decoded for it, even if the cache keeps objects packed.
         let line = match event {
             Event::Added { is_initial: true, object } => format!("initial: {}", place(object)),
             Event::Added { object, .. } => format!("added: {}", place(object)),
@@ -36,8 +37,8 @@ async fn main() -> Outcome {
                 format!(
                     "updated: {}, {} labels before, {} now",
                     place(new),
-                    old.labels().len(),
-                    new.labels().len()
+                    old.metadata().labels().count(),
+                    new.metadata().labels().count()
                 )
             }
             Event::Synced(object) => format!("unchanged: {}", place(object)),
@@ -80,6 +81,6 @@ async fn main() -> Outcome {
     Ok(())
 }
 
-fn place(pod: &Pod) -> String {
-    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+fn place(pod: &Cached<Pod>) -> String {
+    format!("{}/{}", pod.metadata().namespace().unwrap_or_default(), pod.metadata().name())
 }

@@ -63,7 +63,7 @@ async fn main() -> Outcome {
 fn enqueue_keys(queue: &Queue) -> impl EventHandler<Pod> + use<> {
     let queue = queue.clone();
     move |event: &Event<Pod>| {
-        let Ok(key) = ObjectKey::of(&**event.object()) else { return };
+        let Ok(key) = event.object().key() else { return };
         let cause = match event {
             Event::Added { is_initial: true, .. } => Cause::InitialList,
             Event::Synced(_) => Cause::Resync,

@@ -36,7 +36,7 @@ async fn main() -> Outcome {
     let pods = factory.informer::<Pod>();
     let to = queue.clone();
     pods.add_handler(move |event: &Event<Pod>| {
-        if let Ok(key) = ObjectKey::of(&**event.object()) {
+        if let Ok(key) = event.object().key() {
             to.add_with(key.into(), AddOptions::new().cause(Cause::Event("Pod".into())));
         }
     })?;

@@ -58,18 +58,21 @@ fn print_changes(
     deployments: &SharedIndexInformer<Deployment>,
 ) -> Result<mpsc::UnboundedReceiver<String>, Failure> {
     foos.add_handler(|event: &Event<Foo>| {
-        let foo = event.object();
+        // A Foo that cannot be decoded is reported as quarantined by the informer.
+        let Ok(foo) = event.object().get() else { return };
         let available = foo.status.as_ref().map_or(0, |status| status.available_replicas);
         let state = format!("Foo {} wants {}, has {available}", foo.name_any(), foo.spec.replicas);
         print(event, &state);
     })?;
     let (deleted, deletions) = mpsc::unbounded_channel();
     deployments.add_handler(move |event: &Event<Deployment>| {
-        let name = event.object().name_any();
-        print(event, &format!("Deployment {name} of {}", sample::replicas(event.object())));
+        let name = event.object().metadata().name();
+        if let Ok(deployment) = event.object().get() {
+            print(event, &format!("Deployment {name} of {}", sample::replicas(&deployment)));
+        }
         if matches!(event, Event::Deleted(_)) {
             // An error means that the lab has ended.
-            let _ = deleted.send(name);
+            let _ = deleted.send(name.to_owned());
         }
     })?;
     Ok(deletions)

@@ -154,7 +154,8 @@ pub mod prelude {
     pub use watchkeeper_client::{Client, rest::ResourceClient, wait};
     pub use watchkeeper_controller::{Action, Context, Controller, ReconcileError, Reconciler, Request};
     pub use watchkeeper_informer::{
-        ObjectKey, ResourceVersion, SharedIndexInformer, SharedInformerFactory, event::Event, factory::Scope,
+        Cached, ObjectKey, ResourceVersion, SharedIndexInformer, SharedInformerFactory, event::Event,
+        factory::Scope,
     };
     pub use watchkeeper_workqueue::{AddOptions, Cause, WorkQueue};
 }

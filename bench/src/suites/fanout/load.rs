@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::runtime::{Builder, Runtime};
-use watchkeeper_informer::event::Event;
+use watchkeeper_informer::{Cached, event::Event};
 
 use crate::heap;
 use crate::machine::as_f64;
@@ -19,7 +19,7 @@ pub(super) const HELD: &str = "held_of_cache";
 const KEYS: u64 = 50_000;
 
 /// A version of an object.
-pub(super) fn object(key: u64, version: u64) -> Arc<ConfigMap> {
+pub(super) fn object(key: u64, version: u64) -> Cached<ConfigMap> {
     let metadata = ObjectMeta {
         namespace: Some(format!("namespace-{:03}", key % 1000)),
         name: Some(format!("config-map-{key:08}")),
@@ -28,13 +28,13 @@ pub(super) fn object(key: u64, version: u64) -> Arc<ConfigMap> {
         ..ObjectMeta::default()
     };
     let data = [("settings".to_owned(), "x".repeat(200))].into();
-    Arc::new(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
+    Cached::from(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
 }
 
 /// Changes of 50,000 objects in turn, between two versions that are created beforehand: the timed part is the delivery of
 /// events, not the creation of objects.
 pub(super) struct Changes {
-    versions: [Vec<Arc<ConfigMap>>; 2],
+    versions: [Vec<Cached<ConfigMap>>; 2],
 }
 
 impl Changes {
@@ -46,16 +46,13 @@ impl Changes {
     pub(super) fn event(&self, number: u64) -> Event<ConfigMap> {
         let (round, key) = (number / KEYS, usize::try_from(number % KEYS).unwrap_or_default());
         let [old, new] = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-        Event::Updated {
-            old: Arc::clone(&self.versions[old][key]),
-            new: Arc::clone(&self.versions[new][key]),
-        }
+        Event::Updated { old: self.versions[old][key].clone(), new: self.versions[new][key].clone() }
     }
 }
 
 /// The cache of the stalled rows, with the bytes it takes.
 pub(super) struct Cache {
-    pub(super) objects: Vec<Arc<ConfigMap>>,
+    pub(super) objects: Vec<Cached<ConfigMap>>,
     bytes: u64,
 }
 
@@ -71,7 +68,7 @@ impl Cache {
         let key = number % KEYS;
         let new = object(key, number + 1);
         let cached = &mut self.objects[usize::try_from(key).unwrap_or_default()];
-        let old = std::mem::replace(cached, Arc::clone(&new));
+        let old = std::mem::replace(cached, new.clone());
         Event::Updated { old, new }
     }
 

@@ -147,7 +147,7 @@ pub async fn watch(arguments: &TableArguments) -> Result<(), Failure> {
 /// A change, as passed on by the event handler.
 struct Changed {
     what: &'static str,
-    object: Arc<DynamicObject>,
+    object: Cached<DynamicObject>,
 }
 
 /// An informer of one resource, with the layout of its rows.
@@ -193,7 +193,7 @@ impl Following {
                     Event::Synced(_) => return,
                 };
                 // The receiver is gone if the program is ending.
-                let _ = sender.send(Changed { what, object: Arc::clone(event.object()) }).await;
+                let _ = sender.send(Changed { what, object: event.object().clone() }).await;
             }
         };
         let registration = informer.add_async_handler(handler, HandlerOptions::default());
@@ -278,6 +278,13 @@ impl Following {
         write!(out, "{}", widths.header_text())?;
         out.flush()?;
         while let Some(Changed { what, object }) = changes.recv().await {
+            let object = match object.get() {
+                Ok(object) => object,
+                Err(error) => {
+                    writeln!(anstream::stderr(), "{}", escape::line(&error.to_string()))?;
+                    continue;
+                }
+            };
             let group = self.grouping.values(&object).join(",");
             let row = [vec![what.to_owned()], self.row(&group, &object, Timestamp::now())].concat();
             write!(out, "{}", widths.line(row))?;

@@ -65,11 +65,12 @@ async fn start_replicas(cluster: &Listening) {
     deployments.add_handler(handler).unwrap();
     factory.start();
     while let Some(deployment) = changed.recv().await {
+        let deployment = deployment.get().unwrap();
         let replicas = deployment.spec.replicas;
         if deployment.status.as_ref().and_then(|status| status.available_replicas) == replicas {
             continue;
         }
-        let client = cluster.client.resource::<Deployment>().namespace_of(&deployment);
+        let client = cluster.client.resource::<Deployment>().namespace_of(&*deployment);
         let status = json!({"status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}});
         // A deleted Deployment has no replicas to start.
         let _ =

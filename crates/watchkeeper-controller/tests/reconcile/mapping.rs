@@ -9,14 +9,14 @@ use k8s_openapi::api::{
 use kube_core::{Expression, ObjectMeta};
 use serde_json::json;
 use watchkeeper_controller::{
-    Change, ChangeKind, Controller, Triggers, Watch, each_state,
+    Change, ChangeKind, Controller, Triggers, Watch, each_metadata, each_state,
     predicate::{
         Predicate, annotations_changed, finalizers_changed, generation_changed, labels_changed, labels_match,
         not, resource_version_changed,
     },
 };
 use watchkeeper_informer::{
-    ObjectKey, SharedInformerFactory,
+    Cached, MetadataRef, ObjectKey, SharedInformerFactory,
     event::{Deleted, Event},
     factory::Scope,
 };
@@ -108,9 +108,11 @@ async fn a_mapping_receives_the_old_and_the_new_state() {
         let uses = deployment.metadata.annotations.as_ref()?.get("uses")?;
         ObjectKey::new(Some("default"), uses).ok()
     };
+    let named_by_label =
+        |metadata: MetadataRef<'_>| ObjectKey::new(metadata.namespace(), metadata.label("instance")?).ok();
     let by_hand = |change: Change<'_, Deployment>| match (change.kind(), change.before(), change.after()) {
         (ChangeKind::Updated, Some(before), Some(after)) => {
-            assert_ne!(before.metadata.resource_version, after.metadata.resource_version);
+            assert_ne!(before.resource_version(), after.resource_version());
             vec![key("default/updated")]
         }
         (ChangeKind::Deleted, Some(_), None) => vec![key("default/deleted")],
@@ -119,11 +121,15 @@ async fn a_mapping_receives_the_old_and_the_new_state() {
     let factory = SharedInformerFactory::new(client);
     let controller = Controller::<ConfigMap>::on(&factory)
         .watches::<Deployment, _>(each_state(uses))
+        .watches::<Deployment, _>(each_metadata(named_by_label))
         .watches_informer(&factory.informer::<Deployment>(), by_hand);
     let running = started(controller.reconcile_with(log.noting())).await;
     log.take();
 
-    let uses = |name: &str| json!({"metadata": {"annotations": {"uses": name}}});
+    let uses = |name: &str| {
+        let instance = format!("instance-{name}");
+        json!({"metadata": {"annotations": {"uses": name}, "labels": {"instance": instance}}})
+    };
     create(&api, &deployment("web")).await;
     patch(&api, "web", uses("a")).await;
     settle().await;
@@ -132,12 +138,15 @@ async fn a_mapping_receives_the_old_and_the_new_state() {
     settle().await;
     let mut keys = log.take_keys();
     keys.sort();
-    assert_eq!(keys, ["default/a", "default/b", "default/updated"]);
+    assert_eq!(
+        keys,
+        ["default/a", "default/b", "default/instance-a", "default/instance-b", "default/updated"]
+    );
     delete(&api, "web").await;
     settle().await;
     let mut keys = log.take_keys();
     keys.sort();
-    assert_eq!(keys, ["default/b", "default/deleted"]);
+    assert_eq!(keys, ["default/b", "default/deleted", "default/instance-b"]);
     running.stop().await;
 }
 
@@ -147,7 +156,7 @@ async fn a_mapping_that_panics_loses_its_event_only() {
     let client = server.client();
     let log = Log::new();
     let map_all = |change: Change<'_, Deployment>| {
-        assert_ne!(change.object().metadata.name.as_deref(), Some("bad"), "panics on purpose");
+        assert_ne!(change.object().metadata().name(), "bad", "panics on purpose");
         vec![key("default/mapped")]
     };
     let controller = Controller::<ConfigMap>::new(client.clone()).watches::<Deployment, _>(map_all);
@@ -200,7 +209,7 @@ async fn only_changes_that_a_filter_admits_are_reconciled() {
     let log = Log::new();
     let controller = Controller::<Deployment>::new(client.clone())
         .filter(generation_changed())
-        .filter(|change: Change<'_, Deployment>| change.object().metadata.name.as_deref() != Some("hidden"));
+        .filter(|change: Change<'_, Deployment>| change.object().metadata().name() != "hidden");
     let running = started(controller.reconcile_with(log.noting())).await;
     assert_eq!(log.take_keys(), ["default/web"]);
     create(&api, &deployment("hidden")).await;
@@ -231,9 +240,9 @@ async fn only_changes_that_a_filter_admits_are_reconciled() {
 type Admits = Box<dyn Fn(Change<'_, ConfigMap>) -> bool>;
 
 /// Returns an object with this metadata.
-fn with(metadata: serde_json::Value) -> Arc<ConfigMap> {
+fn with(metadata: serde_json::Value) -> Cached<ConfigMap> {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
-    Arc::new(ConfigMap { metadata, ..ConfigMap::default() })
+    Cached::from(ConfigMap { metadata, ..ConfigMap::default() })
 }
 
 #[test]

@@ -37,13 +37,12 @@ use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef, memory::R
 /// newer one. Cloning copies a pointer.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::Pod;
 /// use watchkeeper_informer::Cached;
 ///
 /// let mut pod = Pod::default();
 /// pod.metadata.name = Some("web-0".into());
-/// let cached = Cached::from(Arc::new(pod));
+/// let cached = Cached::from(pod);
 /// assert_eq!(cached.metadata().name(), "web-0");
 /// assert!(cached.get()?.spec.is_none());
 /// # Ok::<(), watchkeeper_informer::Undecodable>(())

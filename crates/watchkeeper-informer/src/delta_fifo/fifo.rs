@@ -54,7 +54,6 @@ use crate::{
 /// # Example
 ///
 /// ```
-/// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use watchkeeper_informer::delta_fifo::{DeltaFifo, DeltaKind, FifoOptions, NothingKnown};
 ///
@@ -63,7 +62,7 @@ use crate::{
 /// let settings = |version: &str| {
 ///     let mut map = ConfigMap::default();
 ///     (map.metadata.name, map.metadata.resource_version) = (Some("settings".into()), Some(version.into()));
-///     Arc::new(map)
+///     map
 /// };
 /// let fifo = DeltaFifo::new(NothingKnown, FifoOptions::default());
 /// fifo.replace(vec![settings("5")], Some("7"))?; // a list

@@ -25,7 +25,7 @@ use crate::{Cached, CachedRef, MetadataRef, Object, ObjectKey, ResourceVersion, 
 /// assert_eq!(node, None);
 /// // Makes several reads that agree with each other, and keeps one object.
 /// let snapshot = store.snapshot();
-/// let newest = snapshot.in_namespace("shop").max_by_key(|pod| pod.metadata.creation_timestamp.as_ref());
+/// let newest = snapshot.in_namespace("shop").max_by_key(|pod| pod.metadata.creation_timestamp.clone());
 /// let kept = newest.map(|pod| pod.into_arc());
 /// assert!(kept.is_none());
 /// ```

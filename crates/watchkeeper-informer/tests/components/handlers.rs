@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use watchkeeper_informer::{
+    Cached, MetadataRef,
     delta_fifo::{Delta, DeltaKind},
     event::{Deleted, Event},
     handler::{EventHandler, FilteringHandler, HandlerFuncs},
@@ -21,7 +22,7 @@ fn describe(event: &Event<ConfigMap>) -> String {
     }
 }
 
-fn outcome(kind: DeltaKind, object: Arc<ConfigMap>, stored: Option<&Arc<ConfigMap>>) -> String {
+fn outcome(kind: DeltaKind, object: Cached<ConfigMap>, stored: Option<&Cached<ConfigMap>>) -> String {
     let mut notifications = Vec::new();
     let change = transition(
         &Delta { kind, object, is_initial: true, is_new_epoch: false },
@@ -63,7 +64,7 @@ fn the_table_of_delivery() {
             (Some(&cached), &other, "set a@3; all: deleted? a@1 after a@1; all: added! a@3"),
         ];
         for (stored, object, expected) in table {
-            assert_eq!(outcome(kind, Arc::clone(object), stored), expected, "{kind:?}");
+            assert_eq!(outcome(kind, object.clone(), stored), expected, "{kind:?}");
         }
     }
     let table = [
@@ -75,7 +76,7 @@ fn the_table_of_delivery() {
         (DeltaKind::Sync, Some(&cached), "keep; due: synced a@1"),
     ];
     for (kind, stored, expected) in table {
-        assert_eq!(outcome(kind, Arc::clone(&changed), stored), expected, "{kind:?}");
+        assert_eq!(outcome(kind, changed.clone(), stored), expected, "{kind:?}");
     }
 }
 
@@ -86,16 +87,16 @@ fn the_same_version_again_leaves_the_very_object_that_handlers_were_given() {
     let delta =
         Delta { kind: DeltaKind::Replaced, object: object("a", 1), is_initial: false, is_new_epoch: false };
     assert!(matches!(transition(&delta, Some(&cached), &mut notifications), CacheUpdate::Keep));
-    assert!(Arc::ptr_eq(notifications[0].event.object(), &cached));
+    assert!(notifications[0].event.object().ptr_eq(&cached));
 }
 
 #[test]
 fn objects_without_a_version_or_a_uid_are_taken_to_have_changed() {
-    let strip = |object: Arc<ConfigMap>| {
-        let mut object = ConfigMap::clone(&object);
+    let strip = |object: Cached<ConfigMap>| {
+        let mut object = ConfigMap::clone(&object.get().unwrap());
         object.metadata.resource_version = None;
         object.metadata.uid = None;
-        Arc::new(object)
+        Cached::from(object)
     };
     let (cached, next) = (strip(object("a", 1)), strip(object("a", 2)));
     assert_eq!(outcome(DeltaKind::Updated, next, Some(&cached)), "set a@; all: updated a@ a@");
@@ -112,11 +113,16 @@ fn recorder() -> (Received, impl EventHandler<ConfigMap>) {
 
 /// Passes objects of even versions.
 fn is_even(object: &ConfigMap) -> bool {
-    object
-        .metadata
-        .resource_version
-        .as_ref()
-        .is_some_and(|version| version.ends_with(['0', '2', '4', '6', '8']))
+    object.metadata.resource_version.as_deref().is_some_and(ends_even)
+}
+
+/// Passes the same objects as [`is_even`].
+fn has_even_version(metadata: MetadataRef<'_>) -> bool {
+    metadata.resource_version().is_some_and(ends_even)
+}
+
+fn ends_even(version: &str) -> bool {
+    version.ends_with(['0', '2', '4', '6', '8'])
 }
 
 fn update(old: u64, new: u64) -> Event<ConfigMap> {
@@ -148,6 +154,9 @@ fn a_filter_turns_a_crossing_into_an_addition_or_a_deletion() {
     for (event, expected) in table {
         let (received, handler) = recorder();
         FilteringHandler::new(is_even, handler).handle(&event);
+        assert_eq!(received.lock().first().map(String::as_str), expected, "{}", describe(&event));
+        let (received, handler) = recorder();
+        FilteringHandler::by_metadata(has_even_version, handler).handle(&event);
         assert_eq!(received.lock().first().map(String::as_str), expected, "{}", describe(&event));
     }
 }
@@ -197,20 +206,20 @@ fn case_47_a_deletion_of_unknown_final_state_has_an_object_like_any_other() {
         final_state_unknown: true,
     });
     assert_eq!(label(event.object()), "a@1");
-    assert_eq!(event.last_seen().map(|object| label(object)).as_deref(), Some("a@1"));
+    assert_eq!(event.last_seen().map(label).as_deref(), Some("a@1"));
     assert!(!event.is_initial());
 }
 
 #[test]
 fn debug_of_an_event_shows_its_kind_and_no_object_data() {
-    let mut secret = ConfigMap::clone(&object("a", 1));
+    let mut secret = ConfigMap::clone(&object("a", 1).get().unwrap());
     secret.data = Some([("token".to_owned(), "hunter2".to_owned())].into());
-    let secret = Arc::new(secret);
+    let secret = Cached::from(secret);
     let events = [
-        Event::Added { object: Arc::clone(&secret), is_initial: false },
-        Event::Updated { old: Arc::clone(&secret), new: Arc::clone(&secret) },
-        Event::Synced(Arc::clone(&secret)),
-        Event::Deleted(Deleted { object: Arc::clone(&secret), last_seen: secret, final_state_unknown: true }),
+        Event::Added { object: secret.clone(), is_initial: false },
+        Event::Updated { old: secret.clone(), new: secret.clone() },
+        Event::Synced(secret.clone()),
+        Event::Deleted(Deleted { object: secret.clone(), last_seen: secret, final_state_unknown: true }),
     ];
     for event in events {
         let shown = format!("{event:?}");

@@ -134,8 +134,8 @@ async fn p4_an_older_version_after_a_newer_one_is_rejected_and_listed_again() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
     let handler = move |event: &Event<ConfigMap>| {
-        let version = event.object().metadata.resource_version.clone().unwrap_or_default();
-        note.lock().expect("no panic").push(version);
+        let version = event.object().metadata().resource_version().unwrap_or_default();
+        note.lock().expect("no panic").push(version.to_owned());
     };
     let registration = informer.add_handler(handler).expect("it runs");
     assert_eq!(held_at(&informer, 21).await, ["a@20"]);

@@ -16,7 +16,7 @@ use shuttle::{
     thread,
 };
 use watchkeeper_informer::{
-    CacheReader,
+    CacheReader, Cached,
     delta_fifo::{Delta, DeltaFifo, DeltaKind, FifoOptions, KnownObjects},
     event::Event,
     handler::{HandlerOptions, Registration},
@@ -27,10 +27,10 @@ use crate::fifo_fixture::{incarnation, label, object};
 
 const SCHEDULES: usize = 10_000;
 
-type Objects = BTreeMap<String, Arc<ConfigMap>>;
+type Objects = BTreeMap<String, Cached<ConfigMap>>;
 
-fn key(object: &ConfigMap) -> String {
-    format!("space/{}", object.metadata.name.clone().unwrap_or_default())
+fn key(object: &Cached<ConfigMap>) -> String {
+    format!("space/{}", object.metadata().name())
 }
 
 /// A cache whose changes are published.
@@ -55,14 +55,14 @@ impl View {
         let key = key(event.object());
         match (event.last_seen(), self.objects.get(&key)) {
             (None, None) => {}
-            (Some(last), Some(known)) if Arc::ptr_eq(last, known) => {}
+            (Some(last), Some(known)) if last.ptr_eq(known) => {}
             (_, known) => {
-                panic!("{event:?} of {} after {:?}", label(event.object()), known.map(|it| label(it)))
+                panic!("{event:?} of {} after {:?}", label(event.object()), known.map(label))
             }
         }
         match event {
             Event::Deleted(_) => self.objects.remove(&key),
-            _ => self.objects.insert(key, Arc::clone(event.object())),
+            _ => self.objects.insert(key, event.object().clone()),
         };
     }
 }
@@ -74,7 +74,7 @@ impl Informer {
         Self { processor: Processor::new(Duration::ZERO), cache: Arc::default() }
     }
 
-    fn apply(&self, kind: DeltaKind, object: Arc<ConfigMap>) {
+    fn apply(&self, kind: DeltaKind, object: Cached<ConfigMap>) {
         let mut guard = self.processor.lock();
         let mut notifications = Vec::new();
         {
@@ -98,7 +98,7 @@ impl Informer {
             thread::yield_now();
         };
         let mut guard = self.processor.lock();
-        let snapshot: Vec<Arc<ConfigMap>> = self.cache.lock().unwrap().values().cloned().collect();
+        let snapshot: Vec<Cached<ConfigMap>> = self.cache.lock().unwrap().values().cloned().collect();
         Some((guard.add(handler, options, Some(snapshot)).ok()?, view))
     }
 
@@ -134,7 +134,7 @@ impl Informer {
         future::block_on(registration.synced()).unwrap();
         let (view, cache) = (view.lock().unwrap(), self.cache.lock().unwrap());
         assert_eq!(view.objects.len(), cache.len());
-        assert!(cache.iter().all(|(key, object)| Arc::ptr_eq(&view.objects[key], object)));
+        assert!(cache.iter().all(|(key, object)| view.objects[key].ptr_eq(object)));
     }
 }
 
@@ -277,7 +277,7 @@ fn a_listener_that_is_dropped_before_it_ran_leaves_no_one_waiting() {
 struct Cache(Arc<Mutex<Objects>>);
 
 impl KnownObjects<ConfigMap> for Cache {
-    fn get(&self, key: &str) -> Option<Arc<ConfigMap>> {
+    fn get(&self, key: &str) -> Option<Cached<ConfigMap>> {
         self.0.lock().unwrap().get(key).cloned()
     }
 
@@ -304,7 +304,7 @@ fn consumer(fifo: &DeltaFifo<ConfigMap>, cache: &Cache, gives_back: bool) -> Joi
                 let mut objects = cache.0.lock().unwrap();
                 match newest.is_deletion() {
                     true => objects.remove(&key(&newest.object)),
-                    false => objects.insert(key(&newest.object), Arc::clone(&newest.object)),
+                    false => objects.insert(key(&newest.object), newest.object.clone()),
                 };
             }
             thread::yield_now();
@@ -344,7 +344,7 @@ fn the_cache_behind_a_queue_equals_the_last_list_and_the_changes_after_it() {
             future::block_on(consumer).unwrap();
         }
         let objects = cache.0.lock().unwrap();
-        assert_eq!(objects.values().map(|object| label(object)).collect::<Vec<_>>(), ["b@5"]);
+        assert_eq!(objects.values().map(label).collect::<Vec<_>>(), ["b@5"]);
     });
 }
 
@@ -399,8 +399,8 @@ struct Joined {
 struct Known(CacheReader<ConfigMap>);
 
 impl KnownObjects<ConfigMap> for Known {
-    fn get(&self, key: &str) -> Option<Arc<ConfigMap>> {
-        self.0.get(key)
+    fn get(&self, key: &str) -> Option<Cached<ConfigMap>> {
+        self.0.cached(key)
     }
 
     fn visit_keys(&self, visit: &mut dyn FnMut(&str)) {
@@ -410,8 +410,8 @@ impl KnownObjects<ConfigMap> for Known {
     }
 }
 
-fn version(object: &ConfigMap) -> u64 {
-    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+fn version(object: &Cached<ConfigMap>) -> u64 {
+    object.metadata().resource_version().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 impl Joined {
@@ -427,8 +427,8 @@ impl Joined {
         let handler = move |event: &Event<ConfigMap>| {
             received.lock().unwrap().receive(event);
             let object = event.object();
-            if let Some(stored) = cache.get(key(object))
-                && stored.metadata.uid == object.metadata.uid
+            if let Some(stored) = cache.cached(key(object))
+                && stored.metadata().uid() == object.metadata().uid()
             {
                 assert!(
                     version(&stored) >= version(object),
@@ -489,7 +489,7 @@ impl Joined {
         }
         let (view, cache) = (view.lock().unwrap(), self.distributor.reader());
         assert_eq!(view.objects.len(), cache.len());
-        assert!(view.objects.iter().all(|(key, delivered)| Arc::ptr_eq(&cache.get(key).unwrap(), delivered)));
+        assert!(view.objects.iter().all(|(key, delivered)| cache.cached(key).unwrap().ptr_eq(delivered)));
     }
 }
 
@@ -569,6 +569,6 @@ fn a_shutdown_while_a_queue_feeds_the_cache_ends_every_handler_and_leaves_the_ca
         future::block_on(processing).unwrap();
         assert_eq!(joined.distributor.handler_count(), 0);
         let cache = joined.distributor.reader();
-        assert_eq!(cache.list().iter().map(|object| label(object)).collect::<Vec<_>>(), ["b@4"]);
+        assert_eq!(cache.snapshot().iter_cached().map(label).collect::<Vec<_>>(), ["b@4"]);
     });
 }

@@ -1,17 +1,14 @@
 //! An API server of config maps for one fault at a time, over a real socket.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::Client;
 use watchkeeper_informer::{
-    ResourceVersion, SharedIndexInformer, SharedInformerFactory,
+    CachedRef, ResourceVersion, SharedIndexInformer, SharedInformerFactory,
     factory::{FactoryBuilder, Scope},
 };
 use watchkeeper_test_support::{Gate, Reply, ScriptedServer};
@@ -108,7 +105,7 @@ pub(crate) async fn held_at(informer: &SharedIndexInformer<ConfigMap>, version: 
     let reached = tokio::time::timeout(Duration::from_mins(1), informer.wait_until(&version)).await;
     reached.expect("in time").expect("the informer runs");
     let cache = informer.snapshot();
-    let label = |object: &Arc<ConfigMap>| {
+    let label = |object: CachedRef<'_, ConfigMap>| {
         let data = object.data.as_ref().and_then(|data| data.get("at").cloned());
         format!("{}@{}", object.metadata.name.as_deref().unwrap_or_default(), data.unwrap_or_default())
     };

@@ -385,7 +385,7 @@ async fn the_manager_starts_all_informers_of_its_factory() {
     let manager = manager(server.client(), "first");
     let (factory, log) = (manager.factory().clone(), EventLog::default());
     let (shared, maps) = (log.clone(), factory.informer::<ConfigMap>().reader());
-    let handler = move |event: &Event<ConfigMap>| shared.add(event.object().name_any());
+    let handler = move |event: &Event<ConfigMap>| shared.add(event.object().metadata().name().to_owned());
     factory.informer::<ConfigMap>().add_handler(handler).unwrap();
     let mut running = Running::start(manager);
     running.leads().await;

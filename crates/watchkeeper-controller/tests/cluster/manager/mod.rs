@@ -14,10 +14,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use http::Method;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube_core::{
-    ResourceExt as _,
-    params::{Patch, PatchParams, PostParams},
-};
+use kube_core::params::{Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{

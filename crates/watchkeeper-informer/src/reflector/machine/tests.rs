@@ -6,7 +6,7 @@ use watchkeeper_client::{
 };
 
 use super::*;
-use crate::reflector::intake::Incoming;
+use crate::{Cached, reflector::intake::Incoming};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -26,7 +26,7 @@ fn streaming() -> Machine<()> {
 
 fn added(key: &str, version: &str) -> Input<()> {
     let identity = Identity::new("", key, "uid", version);
-    Input::Event(EventKind::Added, Incoming { identity, object: Ok(Arc::new(())), content: None })
+    Input::Event(EventKind::Added, Incoming { identity, object: Ok(Cached::from(())), content: None })
 }
 
 fn failed(reason: Reason) -> Input<()> {

@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use super::objects::{at, keys_of, labelled};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use kube_core::{ApiResource, DynamicObject, Expression, GroupVersionKind, Selector, Status};
-use watchkeeper_informer::{GenericLister, Lister, Store};
+use watchkeeper_informer::{GenericLister, GetError, Lister, NotFound, Store};
 
 fn cache() -> Store<ConfigMap> {
     let store = Store::new();
@@ -89,7 +89,7 @@ fn a_view_does_not_change_and_frees_its_own_objects_when_dropped() {
     let store = cache();
     let lister = Lister::new(store.clone());
     let view = lister.view();
-    let gone = Arc::downgrade(&store.delete(&"shop/web".parse().unwrap()).unwrap());
+    let gone = Arc::downgrade(&store.delete(&"shop/web".parse().unwrap()).unwrap().get().unwrap());
     store.add(labelled("shop/new", &[])).unwrap();
     assert!(view.get("shop/web").is_ok() && view.get("shop/new").is_err());
     assert_eq!((view.snapshot().len(), lister.snapshot().len()), (5, 5));
@@ -116,7 +116,8 @@ fn a_missing_object_is_reported_as_a_not_found_status_of_the_api() {
 
     let lister = Lister::new(Store::<k8s_openapi::api::core::v1::Node>::new());
     let error = lister.get("n1").unwrap_err();
-    assert_eq!((error.to_string().as_str(), error.namespace), (r#"nodes "n1" is not in the cache"#, None));
+    assert_eq!(error.to_string(), r#"nodes "n1" is not in the cache"#);
+    assert!(matches!(error, GetError::NotFound(NotFound { namespace: None, .. })));
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn listers_of_different_kinds_are_used_alike_and_their_objects_known_again() {
     assert!(object.into_any().downcast::<ConfigMap>().is_ok());
     let view = listers[0].view();
     assert_eq!(view.list(&everything).len(), 5);
-    let object: &dyn Any = view.get("shop/web").unwrap();
+    let object: Arc<dyn Any + Send + Sync> = view.get("shop/web").unwrap();
     assert!(object.is::<ConfigMap>() && view.get("shop/none").is_err());
     let shop = listers[0].namespace("shop");
     let of_shop = shop.view();

@@ -1,9 +1,9 @@
 //! Objects for the tests of the store.
 
-use std::{borrow::Borrow, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use watchkeeper_informer::{Object, ObjectKey, ResourceVersion};
+use watchkeeper_informer::{Cached, CachedRef, Object, ObjectKey, ResourceVersion};
 
 /// A config map named by its key.
 pub(crate) fn object(key: &str) -> ConfigMap {
@@ -52,23 +52,44 @@ pub(crate) fn version(text: &str) -> ResourceVersion {
     ResourceVersion::new(text).expect("a version")
 }
 
+/// An object in one of the forms in which a store returns objects.
+pub(crate) trait Keyed {
+    fn key(&self) -> ObjectKey;
+}
+
+impl<K: Object> Keyed for Arc<K> {
+    fn key(&self) -> ObjectKey {
+        self.object_key().expect("has a name")
+    }
+}
+
+impl<K: Object> Keyed for CachedRef<'_, K> {
+    fn key(&self) -> ObjectKey {
+        self.object_key().expect("has a name")
+    }
+}
+
+impl<K: Object> Keyed for Cached<K> {
+    fn key(&self) -> ObjectKey {
+        self.key().expect("has a name")
+    }
+}
+
 /// Returns the keys of objects, sorted.
-pub(crate) fn keys_of<K: Object>(objects: impl IntoIterator<Item: Borrow<Arc<K>>>) -> Vec<String> {
-    let key = |object: &Arc<K>| object.object_key().expect("has a name").to_string();
-    let mut keys: Vec<String> = objects.into_iter().map(|object| key(object.borrow())).collect();
+pub(crate) fn keys_of(objects: impl IntoIterator<Item: Keyed>) -> Vec<String> {
+    let mut keys: Vec<String> = objects.into_iter().map(|object| object.key().to_string()).collect();
     keys.sort_unstable();
     keys
 }
 
 /// Returns the expected contents of an index, computed from the objects.
 pub(crate) fn expected_index<K: Object>(
-    objects: impl IntoIterator<Item: Borrow<Arc<K>>>,
+    objects: impl IntoIterator<Item: Deref<Target = Arc<K>>>,
     values: impl Fn(&K) -> Vec<String>,
 ) -> BTreeMap<String, Vec<String>> {
     let mut index: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for object in objects {
-        let object: &Arc<K> = object.borrow();
-        let mut values = values(object);
+        let mut values = values(&object);
         values.sort_unstable();
         values.dedup();
         for value in values {

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use super::objects::{at, key, keys_of, object, tagged, tags, version};
+use super::{
+    is,
+    objects::{at, key, keys_of, object, tagged, tags, version},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{ObjectMeta, Resource};
 use watchkeeper_informer::{KeyError, ResourceVersion, Store, StoreError, StoreOp, StoreOpResult};
@@ -29,11 +32,11 @@ fn an_added_object_is_found_by_its_key_until_it_is_deleted() {
     let (first, second) = (at("shop/web", "1"), at("shop/web", "2"));
     assert!(store.add(Arc::clone(&first)).unwrap().is_none());
     assert!(Arc::ptr_eq(&store.get("shop/web").unwrap(), &first));
-    assert!(Arc::ptr_eq(&store.update(Arc::clone(&second)).unwrap().unwrap(), &first), "the one before");
+    assert!(is(&store.update(Arc::clone(&second)).unwrap().unwrap(), &first), "the one before");
     assert!(Arc::ptr_eq(&store.get(key("shop/web")).unwrap(), &second));
     assert!(Arc::ptr_eq(&store.get_in(Some("shop"), "web").unwrap(), &second));
     assert_eq!((store.len(), store.contains("shop/web"), store.contains("web")), (1, true, false));
-    assert!(Arc::ptr_eq(&store.delete(&key("shop/web")).unwrap(), &second));
+    assert!(is(&store.delete(&key("shop/web")).unwrap(), &second));
     assert!(store.delete(&key("shop/web")).is_none());
     assert!(store.get("shop/web").is_none());
     assert!(store.is_empty());
@@ -41,7 +44,7 @@ fn an_added_object_is_found_by_its_key_until_it_is_deleted() {
 
 #[test]
 fn a_text_that_is_no_key_finds_nothing() {
-    let store = Store::new();
+    let store = Store::<ConfigMap>::new();
     store.add(at("shop/web", "1")).unwrap();
     for text in ["", "/", "shop/", "/web", "shop/web/", "shop//web", "shop/web/0"] {
         assert!(store.get(text).is_none(), "{text:?}");
@@ -80,8 +83,8 @@ fn a_batch_is_applied_in_order_and_each_operation_has_a_result() {
         .iter()
         .map(|outcome| match outcome {
             StoreOpResult::Added => "added",
-            StoreOpResult::Updated { old } if Arc::ptr_eq(old, &before) => "updated the first",
-            StoreOpResult::Deleted { old } if Arc::ptr_eq(old, &fleeting) => "deleted the fleeting",
+            StoreOpResult::Updated { old } if is(old, &before) => "updated the first",
+            StoreOpResult::Deleted { old } if is(old, &fleeting) => "deleted the fleeting",
             StoreOpResult::Absent => "absent",
             StoreOpResult::Updated { .. } | StoreOpResult::Deleted { .. } => "something else",
         })
@@ -105,10 +108,10 @@ fn a_replacement_reports_added_updated_and_deleted_objects() {
 
         let second = [at("a/new", "12"), Arc::clone(&first[1]), at("a/changed", "11"), at("a/new", "13")];
         let replaced = store.replace(second.iter().chain(&extras).cloned(), Some(&version("20"))).unwrap();
-        let is = |index: usize, expected: &Arc<ConfigMap>| matches!(&replaced.results[index], StoreOpResult::Updated { old } if Arc::ptr_eq(old, expected));
+        let updated = |index: usize, expected: &Arc<ConfigMap>| matches!(&replaced.results[index], StoreOpResult::Updated { old } if is(old, expected));
         assert!(matches!(replaced.results[0], StoreOpResult::Added));
-        assert!(is(1, &first[1]) && is(2, &first[2]));
-        assert!(is(3, &second[0]), "of two objects of one key the later counts");
+        assert!(updated(1, &first[1]) && updated(2, &first[2]));
+        assert!(updated(3, &second[0]), "of two objects of one key the later counts");
         assert_eq!(keys_of(replaced.deleted), ["a/gone"]);
         assert_eq!(store.len(), 3 + extra);
         assert!(Arc::ptr_eq(&store.get("a/new").unwrap(), &second[3]));
@@ -122,7 +125,7 @@ fn which_version_the_store_is_at_after_each_write() {
     type Write = fn(&Store<ConfigMap>);
     let writes: [(&str, Write, Option<&str>); 12] = [
         ("nothing", |_| (), None),
-        ("an object without a version", |store| _ = store.add(object("a/x").into()).unwrap(), None),
+        ("an object without a version", |store| _ = store.add(object("a/x")).unwrap(), None),
         ("an add", |store| _ = store.add(at("a/x", "5")).unwrap(), Some("5")),
         ("an update", |store| _ = store.update(at("a/x", "7")).unwrap(), Some("7")),
         ("an add of something older", |store| _ = store.add(at("a/y", "6")).unwrap(), Some("7")),
@@ -175,7 +178,7 @@ fn a_write_with_an_older_version_is_rejected_as_a_whole() {
 
 #[test]
 fn a_declared_epoch_may_begin_at_any_version() {
-    let store = Store::new();
+    let store = Store::<ConfigMap>::new();
     store.replace([at("a/x", "1200")], Some(&version("1200"))).unwrap();
     let old = store.snapshot();
     store.replace_in_new_epoch([at("a/y", "1000")], Some(&version("1001"))).unwrap();
@@ -214,9 +217,9 @@ fn a_snapshot_does_not_change_and_reads_like_the_store() {
     assert_eq!(keys_of(snapshot.get("a/7")), ["a/7"]);
     assert_eq!(snapshot.get_in(Some("a"), "7").unwrap().metadata.resource_version, None, "as it was then");
     assert!(!snapshot.contains("b/other") && snapshot.get("b/other").is_none());
-    assert_eq!(snapshot.by_index("tags", "two").unwrap().len(), 200);
+    assert_eq!(snapshot.by_index_cached("tags", "two").unwrap().len(), 200);
     assert_eq!(snapshot.index_keys("tags", "two").unwrap().len(), 200);
-    assert_eq!(snapshot.by_index("tags", "three").unwrap().len(), 0);
+    assert_eq!(snapshot.by_index_cached("tags", "three").unwrap().len(), 0);
     assert_eq!(snapshot.index_values("tags").unwrap().len(), 2);
     assert_eq!(snapshot.index_names().collect::<Vec<_>>(), ["namespace", "tags"]);
     assert_eq!(snapshot.filter(|object| object.metadata.name.as_deref() == Some("9")).len(), 1);
@@ -258,7 +261,7 @@ fn a_borrowed_read_increments_no_reference_count_and_returns_the_stored_object()
     let reads = [snapshot.get("a/x"), snapshot.get_in(Some("a"), "x"), snapshot.iter().next()];
     let more = [snapshot.by_index("tags", "one").unwrap().next(), snapshot.in_namespace("a").next()];
     for read in reads.into_iter().chain(more) {
-        assert!(read.is_some_and(|read| Arc::ptr_eq(read, &object)));
+        assert!(read.is_some_and(|read| Arc::ptr_eq(&read, &object)));
     }
     assert_eq!(Arc::strong_count(&object), counted);
     assert!(snapshot.get("a/xx").is_none() && snapshot.in_namespace("b").next().is_none());
@@ -345,7 +348,7 @@ fn no_object_is_dropped_under_a_lock() {
     assert_eq!(dropped(), 5, "a replacement, of y");
     let snapshot = store.snapshot();
     store.add(probed("7")).unwrap();
-    store.replace([], None).unwrap();
+    store.replace(Vec::<Probed>::new(), None).unwrap();
     assert_eq!(dropped(), 6, "the 7 that the snapshot had not");
     drop(snapshot);
     assert_eq!(dropped(), 306, "a snapshot");

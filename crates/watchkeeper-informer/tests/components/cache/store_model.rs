@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::objects::{expected_index, key, keys_of, label, labelled, tags, version};
+use super::{
+    is,
+    objects::{expected_index, key, keys_of, label, labelled, tags, version},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
-use watchkeeper_informer::{Snapshot, Store, StoreOp, StoreOpResult};
+use watchkeeper_informer::{Cached, CachedRef, Snapshot, Store, StoreOp, StoreOpResult};
 
 type Model = BTreeMap<String, Arc<ConfigMap>>;
 
@@ -64,9 +67,9 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
     prop::collection::vec(write, 1..25)
 }
 
-fn is_same(one: Option<&Arc<ConfigMap>>, other: Option<&Arc<ConfigMap>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+fn is_same(returned: Option<&Cached<ConfigMap>>, object: Option<&Arc<ConfigMap>>) -> bool {
+    match (returned, object) {
+        (Some(returned), Some(object)) => is(returned, object),
         (None, None) => true,
         _ => false,
     }
@@ -99,7 +102,9 @@ fn compare(snapshot: &Snapshot<ConfigMap>, model: &Model) -> Result<(), TestCase
     prop_assert_eq!(keys_of(snapshot.iter()), keys);
     for number in 0..400 {
         let key = key_of(number);
-        prop_assert!(is_same(snapshot.get(&key), model.get(&key)), "{}", key);
+        prop_assert!(is_same(snapshot.cached(&key), model.get(&key)), "{}", key);
+        let read = snapshot.get(&key).map(CachedRef::into_arc).map(Cached::from);
+        prop_assert!(is_same(read.as_ref(), model.get(&key)), "{}", key);
     }
     for name in snapshot.index_names() {
         let values = |object: &ConfigMap| match name {
@@ -107,7 +112,7 @@ fn compare(snapshot: &Snapshot<ConfigMap>, model: &Model) -> Result<(), TestCase
             "tags" => tags(object),
             _ => picky(object).unwrap_or_default(),
         };
-        let expected = expected_index(model.values().cloned(), values);
+        let expected = expected_index(model.values(), values);
         let listed: Vec<String> =
             snapshot.index_values(name).expect("is there").iter().map(ToString::to_string).collect();
         prop_assert_eq!(&listed, &expected.keys().cloned().collect::<Vec<_>>(), "values of {}", name);
@@ -127,7 +132,7 @@ fn compare(snapshot: &Snapshot<ConfigMap>, model: &Model) -> Result<(), TestCase
                 prop_assert_eq!(&keys_of(snapshot.in_namespace(value)), keys);
             }
         }
-        prop_assert_eq!(snapshot.by_index(name, "absent").expect("is there").len(), 0);
+        prop_assert_eq!(snapshot.by_index_cached(name, "absent").expect("is there").len(), 0);
     }
     Ok(())
 }

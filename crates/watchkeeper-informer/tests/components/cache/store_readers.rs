@@ -28,11 +28,11 @@ fn generation(number: u32, objects: usize) -> Vec<Arc<ConfigMap>> {
 fn check(snapshot: &Snapshot<ConfigMap>) -> u32 {
     let at = snapshot.resource_version().expect("at a version").to_string();
     for object in snapshot.iter() {
-        assert_eq!(generation_of(object), at);
+        assert_eq!(generation_of(&object), at);
         let again = snapshot.get(object.object_key().expect("has a name")).expect("is there");
-        assert!(Arc::ptr_eq(object, again));
+        assert!(Arc::ptr_eq(&object, &again));
     }
-    assert_eq!(snapshot.by_index("generation", &at).expect("is there").len(), snapshot.len());
+    assert_eq!(snapshot.by_index_cached("generation", &at).expect("is there").len(), snapshot.len());
     assert_eq!(snapshot.index_values("generation").expect("is there").len(), 1);
     at.parse().expect("a number")
 }

@@ -1,8 +1,7 @@
 //! Deletions.
 
-use std::sync::Arc;
-
 use super::{Cache, drain, fifo, fifo_before, fifo_fixture::object, try_pop};
+use crate::processor::watch;
 
 /// `RealFIFO` delivers such a deletion, and the handlers of client-go receive it.
 #[test]
@@ -82,13 +81,13 @@ fn that_cannot_be_decoded_carry_the_newest_state_queued_in_flight_or_known() {
 
 #[test]
 fn that_are_dropped_or_replaced_free_their_objects() {
-    let unknown = object("unknown", 1);
-    let (first, second) = (object("a", 2), object("a", 3));
+    let objects = [object("unknown", 1), object("a", 2), object("a", 3)];
+    let watched = objects.each_ref().map(watch);
     let fifo = fifo_before(&Cache::with(&[object("a", 1)]));
-    for object in [&unknown, &first, &second] {
-        fifo.delete(Arc::clone(object)).unwrap();
+    for object in objects {
+        fifo.delete(object).unwrap();
     }
-    let holders = [&unknown, &first, &second].map(Arc::strong_count);
-    assert_eq!(holders, [1, 1, 2], "the queue holds the deletion it delivers and nothing else");
+    let holders = watched.map(|object| object.strong_count());
+    assert_eq!(holders, [0, 0, 1], "the queue holds the deletion it delivers and nothing else");
     assert_eq!(drain(&fifo), ["deleted a@3"]);
 }

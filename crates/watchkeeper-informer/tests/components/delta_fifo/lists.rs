@@ -1,7 +1,7 @@
 //! Lists and queued changes.
 
 use super::{
-    Cache, drain, fifo, fifo_before,
+    Cache, EMPTY, drain, fifo, fifo_before,
     fifo_fixture::{incarnation, object},
     try_pop,
 };
@@ -47,7 +47,7 @@ fn case_01_an_object_only_queued_and_not_in_the_list_is_deleted_once() {
                         _ => fifo.delete(object("a", version)).unwrap(),
                     }
                 }
-                (0..lists).for_each(|_| fifo.replace(vec![], Some("9")).unwrap());
+                (0..lists).for_each(|_| fifo.replace(EMPTY, Some("9")).unwrap());
                 assert_eq!(drain(&fifo), [expected], "{case}, {} known, {lists} lists", known.len());
             }
         }
@@ -73,7 +73,7 @@ fn an_object_whose_deletion_is_in_flight_is_not_deleted_again() {
     let fifo = fifo_before(&cache);
     fifo.delete(object("a", 2)).unwrap();
     let popped = try_pop(&fifo, 1).unwrap();
-    fifo.replace(vec![], Some("3")).unwrap();
+    fifo.replace(EMPTY, Some("3")).unwrap();
     cache.apply(&popped);
     popped.done();
     assert_eq!(drain(&fifo), <[&str; 0]>::default());

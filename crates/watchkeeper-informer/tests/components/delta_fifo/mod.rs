@@ -22,20 +22,24 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
-use watchkeeper_informer::delta_fifo::{
-    DeltaBatch, DeltaFifo, DeltaKind, Deltas, FifoOptions, KnownObjects, NothingKnown,
+use watchkeeper_informer::{
+    Cached,
+    delta_fifo::{DeltaBatch, DeltaFifo, DeltaKind, Deltas, FifoOptions, KnownObjects, NothingKnown},
 };
 
 use crate::fifo_fixture::{self, label};
 
 type Fifo = DeltaFifo<ConfigMap>;
 
+/// A list without objects.
+const EMPTY: Vec<Cached<ConfigMap>> = Vec::new();
+
 /// A cache that the tests fill by hand or by applying what is popped.
 #[derive(Clone, Default)]
-struct Cache(Arc<Mutex<BTreeMap<String, Arc<ConfigMap>>>>);
+struct Cache(Arc<Mutex<BTreeMap<String, Cached<ConfigMap>>>>);
 
 impl Cache {
-    fn with(objects: &[Arc<ConfigMap>]) -> Self {
+    fn with(objects: &[Cached<ConfigMap>]) -> Self {
         let cache = Self::default();
         for object in objects {
             cache.set(object);
@@ -43,8 +47,8 @@ impl Cache {
         cache
     }
 
-    fn set(&self, object: &Arc<ConfigMap>) {
-        self.0.lock().insert(key(object), Arc::clone(object));
+    fn set(&self, object: &Cached<ConfigMap>) {
+        self.0.lock().insert(key(object), object.clone());
     }
 
     fn apply(&self, popped: &DeltaBatch<ConfigMap>) {
@@ -59,7 +63,7 @@ impl Cache {
 }
 
 impl KnownObjects<ConfigMap> for Cache {
-    fn get(&self, key: &str) -> Option<Arc<ConfigMap>> {
+    fn get(&self, key: &str) -> Option<Cached<ConfigMap>> {
         self.0.lock().get(key).cloned()
     }
 
@@ -72,8 +76,8 @@ impl KnownObjects<ConfigMap> for Cache {
     }
 }
 
-fn key(object: &ConfigMap) -> String {
-    format!("space/{}", object.metadata.name.clone().unwrap_or_default())
+fn key(object: &Cached<ConfigMap>) -> String {
+    format!("space/{}", object.metadata().name())
 }
 
 fn fifo() -> Fifo {

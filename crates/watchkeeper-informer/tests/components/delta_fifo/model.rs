@@ -2,7 +2,10 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
-use watchkeeper_informer::delta_fifo::{DeltaBatch, DeltaKind};
+use watchkeeper_informer::{
+    Cached,
+    delta_fifo::{DeltaBatch, DeltaKind},
+};
 
 use super::{
     Cache, Fifo, fifo_before,
@@ -66,13 +69,15 @@ fn kind(kind: DeltaKind) -> Kind {
 
 type Seen = (Vec<(String, Vec<(Kind, String, bool)>)>, Option<String>);
 
+fn version_text(object: &Cached<ConfigMap>) -> String {
+    object.metadata().resource_version().unwrap_or_default().to_owned()
+}
+
 fn seen(popped: &DeltaBatch<ConfigMap>) -> Seen {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let keys = popped.keys().iter().map(|deltas| {
-        let described = deltas
-            .iter()
-            .map(|delta| (kind(delta.kind), text(&delta.object.metadata.resource_version), delta.is_initial));
-        (text(&deltas.oldest().object.metadata.name), described.collect())
+        let described =
+            deltas.iter().map(|delta| (kind(delta.kind), version_text(&delta.object), delta.is_initial));
+        (deltas.oldest().object.metadata().name().to_owned(), described.collect())
     });
     (keys.collect(), popped.watermark().map(str::to_owned))
 }

@@ -1,6 +1,6 @@
 //! In what order changes come out.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_informer::delta_fifo::Deltas;
@@ -30,7 +30,7 @@ async fn two_producers_each_keep_their_order() {
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     while let Some(popped) = fifo.pop().await {
         for delta in popped.keys().iter().flat_map(Deltas::iter) {
-            let version = delta.object.metadata.resource_version.as_ref().unwrap().parse().unwrap();
+            let version = delta.object.metadata().resource_version().unwrap().parse().unwrap();
             let before = last.insert(key(&delta.object), version);
             assert!(before < Some(version), "{} came after {before:?}", label(&delta.object));
         }
@@ -74,9 +74,9 @@ fn several_updates_of_a_key_are_all_popped() {
 #[test]
 fn objects_of_the_same_name_in_other_namespaces_are_other_keys() {
     let fifo = fifo();
-    let mut elsewhere = ConfigMap::clone(&object("a", 2));
+    let mut elsewhere = ConfigMap::clone(&object("a", 2).get().unwrap());
     elsewhere.metadata.namespace = Some("other".to_owned());
     fifo.add(object("a", 1)).unwrap();
-    fifo.add(Arc::new(elsewhere)).unwrap();
+    fifo.add(elsewhere).unwrap();
     assert_eq!(fifo.queued_keys(), 2);
 }

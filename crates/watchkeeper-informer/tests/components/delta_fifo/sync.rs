@@ -1,6 +1,6 @@
 //! When the first list counts as processed.
 
-use super::{Cache, Fifo, describe, drain, fifo, fifo_before, fifo_fixture::object, try_pop};
+use super::{Cache, EMPTY, Fifo, describe, drain, fifo, fifo_before, fifo_fixture::object, try_pop};
 
 /// An object counts when it was processed, not when it was popped, as in `RealFIFO`.
 #[test]
@@ -25,7 +25,7 @@ fn depends_on_the_first_change() {
         ("an event", |fifo| fifo.add(object("a", 1)).unwrap(), true),
         ("a deletion of nothing", |fifo| fifo.delete(object("a", 1)).unwrap(), true),
         ("a bookmark", |fifo| fifo.bookmark("1").unwrap(), false),
-        ("an empty list", |fifo| fifo.replace(vec![], Some("1")).unwrap(), true),
+        ("an empty list", |fifo| fifo.replace(EMPTY, Some("1")).unwrap(), true),
         ("a list", |fifo| fifo.replace(vec![object("a", 1)], Some("1")).unwrap(), false),
     ];
     for (case, fill, expected) in table {

@@ -1,10 +1,8 @@
 //! How far the cache is complete.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::{Cache, Fifo, describe, fifo, fifo_before, fifo_fixture::object, try_pop};
+use super::{Cache, EMPTY, Fifo, describe, fifo, fifo_before, fifo_fixture::object, try_pop};
 
 fn pop_marks(fifo: &Fifo) -> Vec<(String, Option<String>)> {
     std::iter::from_fn(|| try_pop(fifo, 1))
@@ -47,7 +45,7 @@ fn never_passes_a_queued_change() {
 #[test]
 fn is_popped_alone_when_nothing_else_is_queued() {
     let fifo = fifo();
-    fifo.replace(vec![], Some("5")).unwrap();
+    fifo.replace(EMPTY, Some("5")).unwrap();
     assert_eq!(pop_marks(&fifo), expected(&[("", Some("5"))]));
     fifo.bookmark("6").unwrap();
     fifo.bookmark("7").unwrap();
@@ -78,11 +76,11 @@ fn that_advanced_while_a_batch_was_in_flight_is_popped_after_it() {
 #[test]
 fn does_not_move_with_a_resync_or_an_object_without_a_version() {
     let fifo = fifo_before(&Cache::with(&[object("a", 3)]));
-    let mut unversioned = ConfigMap::clone(&object("b", 0));
+    let mut unversioned = ConfigMap::clone(&object("b", 0).get().unwrap());
     unversioned.metadata.resource_version = None;
     fifo.bookmark("4").unwrap();
     fifo.resync().unwrap();
-    fifo.update(Arc::new(unversioned)).unwrap();
+    fifo.update(unversioned).unwrap();
     let marks = [("sync a@3", Some("4")), ("updated b@", Some("4"))];
     assert_eq!(pop_marks(&fifo), expected(&marks));
 }

@@ -13,7 +13,7 @@ use watchkeeper_informer::{
 use super::{
     DELETED, Informer, describe,
     fifo_fixture::{incarnation, object},
-    settle,
+    settle, watch,
 };
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn events_for_some_handlers_are_not_retained_for_idle_others() {
     settle().await;
     let unchanged = object("a", 1);
     for _ in 0..10 {
-        informer.apply([(Replaced, Arc::clone(&unchanged))]);
+        informer.apply([(Replaced, unchanged.clone())]);
     }
     assert_eq!((idle.status().pending, wants_unchanged.status().pending), (0, 10));
     settle().await;
@@ -89,7 +89,7 @@ async fn a_plain_function_is_a_handler_and_sees_the_cached_objects_themselves() 
     settle().await;
     let received = std::mem::take(&mut *received.lock());
     assert_eq!(received.iter().map(describe).collect::<Vec<_>>(), ["added a@1", "updated a@1 a@2"]);
-    assert!(Arc::ptr_eq(received[1].object(), &informer.cache["a"]));
+    assert!(received[1].object().ptr_eq(&informer.cache["a"]));
     informer.stop().await;
 }
 
@@ -100,20 +100,21 @@ async fn events_are_freed_when_the_last_handler_has_received_them() {
     let fast = informer.add(HandlerOptions::new("fast"));
     let slow = informer.add(HandlerOptions::new("slow"));
     slow.block();
-    let gone = object("a", 1);
-    informer.apply([(Added, Arc::clone(&gone))]);
+    let first = object("a", 1);
+    let gone = watch(&first);
+    informer.apply([(Added, first)]);
     settle().await;
     informer.apply([(Updated, object("a", 2))]);
     informer.apply([(Updated, object("a", 3))]);
     settle().await;
     fast.take();
     slow.take();
-    assert!(Arc::strong_count(&gone) > 1, "the change from it is not delivered to the slow handler yet");
+    assert!(gone.strong_count() > 0, "the change from it is not delivered to the slow handler yet");
     slow.unblock();
     settle().await;
     fast.take();
     slow.take();
-    assert_eq!(Arc::strong_count(&gone), 1);
+    assert_eq!(gone.strong_count(), 0);
     informer.stop().await;
 }
 

@@ -1,9 +1,10 @@
 //! Handlers that do not keep up.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Weak, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_informer::{
+    Cached,
     delta_fifo::DeltaKind::{self, Added, Updated},
     handler::HandlerOptions,
 };
@@ -11,7 +12,7 @@ use watchkeeper_informer::{
 use super::{
     DELETED, Informer, Listener,
     fifo_fixture::{incarnation, object},
-    settle,
+    settle, watch,
 };
 
 /// Coalesces from the first event it lags.
@@ -31,7 +32,7 @@ async fn stuck(informer: &mut Informer, options: HandlerOptions) -> Listener {
 
 #[tokio::test(start_paused = true)]
 async fn pending_events_of_a_key_are_coalesced_to_the_minimum() {
-    type Changes = Vec<(DeltaKind, Arc<ConfigMap>)>;
+    type Changes = Vec<(DeltaKind, Cached<ConfigMap>)>;
     let old = || object("a", 1);
     let table: Vec<(&str, bool, Changes, &[&str])> = vec![
         ("updates", true, vec![(Updated, object("a", 2)), (Updated, object("a", 3))], &["updated a@1 a@3"]),
@@ -121,7 +122,7 @@ async fn pending_events_of_a_key_are_coalesced_to_the_minimum() {
 async fn old_is_the_very_object_the_handler_was_given_last() {
     let mut informer = Informer::running();
     let first = object("a", 1);
-    informer.cache.insert("a".to_owned(), Arc::clone(&first));
+    informer.cache.insert("a".to_owned(), first.clone());
     let listener = stuck_on_initial(&informer).await;
     for version in 2..100 {
         informer.apply([(Updated, object("a", version))]);
@@ -130,8 +131,8 @@ async fn old_is_the_very_object_the_handler_was_given_last() {
     settle().await;
     let received = std::mem::take(&mut *listener.received.lock());
     assert_eq!(received.len(), 2);
-    assert!(Arc::ptr_eq(received[1].last_seen().unwrap(), &first));
-    assert!(Arc::ptr_eq(received[1].object(), &informer.cache["a"]));
+    assert!(received[1].last_seen().unwrap().ptr_eq(&first));
+    assert!(received[1].object().ptr_eq(&informer.cache["a"]));
     informer.stop().await;
 }
 
@@ -139,7 +140,7 @@ async fn old_is_the_very_object_the_handler_was_given_last() {
 async fn the_last_seen_state_of_a_coalesced_deletion_is_the_object_the_handler_was_given_last() {
     let mut informer = Informer::running();
     let first = object("a", 1);
-    informer.cache.insert("a".to_owned(), Arc::clone(&first));
+    informer.cache.insert("a".to_owned(), first.clone());
     let listener = stuck_on_initial(&informer).await;
     for change in [(DELETED, object("a", 2)), (Added, object("a", 3)), (DELETED, object("a", 4))] {
         informer.apply([change]);
@@ -148,7 +149,7 @@ async fn the_last_seen_state_of_a_coalesced_deletion_is_the_object_the_handler_w
     settle().await;
     let last_seen = listener.received.lock()[1].last_seen().cloned();
     assert_eq!(listener.take(), ["added! a@1", "deleted a@4"]);
-    assert!(last_seen.is_some_and(|object| Arc::ptr_eq(&object, &first)));
+    assert!(last_seen.is_some_and(|object| object.ptr_eq(&first)));
     informer.stop().await;
 }
 
@@ -232,15 +233,15 @@ async fn case_43_a_stuck_handler_holds_on_to_two_states_of_a_key_and_no_more() {
         informer.cache.insert(key.clone(), object(key, 1));
     }
     let listener = stuck_on_initial(&informer).await;
-    let mut versions: Vec<Arc<ConfigMap>> = informer.cache.values().cloned().collect();
+    let mut versions: Vec<Weak<ConfigMap>> = informer.cache.values().map(watch).collect();
     for version in 2..200 {
         for key in &keys {
             let object = object(key, version);
-            versions.push(Arc::clone(&object));
+            versions.push(watch(&object));
             informer.apply([(Updated, object)]);
         }
     }
-    let held = |object: &&Arc<ConfigMap>| Arc::strong_count(object) > 1;
+    let held = |object: &&Weak<ConfigMap>| object.strong_count() > 0;
     assert_eq!(
         versions.iter().filter(held).count(),
         40,

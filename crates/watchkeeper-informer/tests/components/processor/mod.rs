@@ -11,12 +11,17 @@ mod panics;
 mod removal;
 mod resync;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use tokio::{sync::Semaphore, task::JoinSet};
 use watchkeeper_informer::{
+    Cached,
     delta_fifo::{Delta, DeltaKind},
     event::{Deleted, Event},
     handler::{HandlerOptions, HandlerStatus, Registration},
@@ -41,10 +46,15 @@ pub(crate) fn describe(event: &Event<ConfigMap>) -> String {
     }
 }
 
+/// Returns a reference that counts the holders of an object without being one.
+pub(crate) fn watch(object: &Cached<ConfigMap>) -> Weak<ConfigMap> {
+    Arc::downgrade(&object.get().expect("decodes"))
+}
+
 /// An informer without a server: a cache, and a processor that publishes its changes.
 struct Informer {
     processor: Processor<ConfigMap>,
-    cache: BTreeMap<String, Arc<ConfigMap>>,
+    cache: BTreeMap<String, Cached<ConfigMap>>,
     tasks: JoinSet<()>,
 }
 
@@ -68,7 +78,7 @@ impl Informer {
     /// Applies changes to the cache and publishes what they come to, in one guard.
     fn apply(
         &mut self,
-        changes: impl IntoIterator<Item = (DeltaKind, Arc<ConfigMap>)>,
+        changes: impl IntoIterator<Item = (DeltaKind, Cached<ConfigMap>)>,
     ) -> Vec<Event<ConfigMap>> {
         let changes = changes.into_iter();
         let deltas =
@@ -80,7 +90,7 @@ impl Informer {
         let mut guard = self.processor.lock();
         let mut notifications: Vec<Notification<ConfigMap>> = Vec::new();
         for delta in deltas {
-            let key = delta.object.metadata.name.clone().unwrap_or_default();
+            let key = delta.object.metadata().name().to_owned();
             match transition(&delta, self.cache.get(&key), &mut notifications) {
                 CacheUpdate::Keep => {}
                 CacheUpdate::Set(object) => _ = self.cache.insert(key, object),
@@ -93,10 +103,10 @@ impl Informer {
     }
 
     /// Publishes an initial list and marks its end.
-    fn first_list(&mut self, objects: &[Arc<ConfigMap>]) {
+    fn first_list(&mut self, objects: &[Cached<ConfigMap>]) {
         self.apply_deltas(objects.iter().map(|object| Delta {
             kind: DeltaKind::Replaced,
-            object: Arc::clone(object),
+            object: object.clone(),
             is_initial: true,
             is_new_epoch: false,
         }));
@@ -119,7 +129,7 @@ impl Informer {
             }
         };
         let mut guard: ProcessorGuard<'_, ConfigMap> = self.processor.lock();
-        let snapshot: Vec<Arc<ConfigMap>> = self.cache.values().cloned().collect();
+        let snapshot: Vec<Cached<ConfigMap>> = self.cache.values().cloned().collect();
         let registration = guard.add_async(handler, options, Some(snapshot)).expect("not shut down");
         Listener { received, gate, registration }
     }

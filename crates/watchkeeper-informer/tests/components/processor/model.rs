@@ -1,11 +1,12 @@
 //! Random histories with handlers that pass, stall, come and go at random. Each handler must receive events
 //! that match the history, and end with the contents of the cache.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 use watchkeeper_informer::{
+    Cached,
     delta_fifo::DeltaKind::{self, Added, Replaced, Sync, Updated},
     event::Event,
     handler::HandlerOptions,
@@ -76,7 +77,7 @@ struct Watched {
     /// The number of events to receive before the handler may be synced, once the informer is.
     due_for_sync: Option<usize>,
     /// The contents of the cache according to the events.
-    view: BTreeMap<String, Arc<ConfigMap>>,
+    view: BTreeMap<String, Cached<ConfigMap>>,
     received: Vec<Event<ConfigMap>>,
 }
 
@@ -85,36 +86,34 @@ impl Watched {
     fn check(
         &mut self,
         history: &[Event<ConfigMap>],
-        snapshots: &[Arc<ConfigMap>],
+        snapshots: &[Cached<ConfigMap>],
     ) -> Result<(), TestCaseError> {
         let new = std::mem::take(&mut *self.listener.received.lock());
         for event in &new {
-            let key = event.object().metadata.name.clone().unwrap_or_default();
-            let context =
-                format!("{} after {:?}", describe(event), self.view.get(&key).map(|it| super::label(it)));
+            let key = event.object().metadata().name().to_owned();
+            let context = format!("{} after {:?}", describe(event), self.view.get(&key).map(super::label));
             let known = self.view.get(&key);
             // The story: an object is new exactly when nothing is known of it, and what it was is what it was
             // delivered last.
             match (event.last_seen(), known) {
                 (None, None) => {}
                 (Some(last), Some(known)) => {
-                    prop_assert!(Arc::ptr_eq(last, known), "broken chain: {context}");
+                    prop_assert!(last.ptr_eq(known), "broken chain: {context}");
                 }
                 _ => prop_assert!(false, "not a story: {context}"),
             }
             // Nothing is invented.
-            let is_published =
-                history.iter().any(|published| Arc::ptr_eq(published.object(), event.object()));
-            let is_initial = snapshots.iter().any(|object| Arc::ptr_eq(object, event.object()));
+            let is_published = history.iter().any(|published| published.object().ptr_eq(event.object()));
+            let is_initial = snapshots.iter().any(|object| object.ptr_eq(event.object()));
             prop_assert!(is_published || (is_initial && event.is_initial()), "invented: {context}");
             if let (Event::Updated { old, new }, Some(_)) = (event, known) {
-                prop_assert_eq!(&old.metadata.uid, &new.metadata.uid, "another object: {}", context);
+                prop_assert_eq!(old.metadata().uid(), new.metadata().uid(), "another object: {}", context);
                 prop_assert!(version(old) < version(new), "back in time: {context}");
             }
             if let Event::Deleted(deleted) = event {
                 let is_true = |published: &Event<ConfigMap>| match published {
                     Event::Deleted(it) => {
-                        Arc::ptr_eq(&it.object, &deleted.object)
+                        it.object.ptr_eq(&deleted.object)
                             && it.final_state_unknown == deleted.final_state_unknown
                     }
                     _ => false,
@@ -122,7 +121,7 @@ impl Watched {
                 prop_assert!(history.iter().any(is_true), "a deletion that was not observed: {context}");
                 self.view.remove(&key);
             } else {
-                self.view.insert(key, Arc::clone(event.object()));
+                self.view.insert(key, event.object().clone());
             }
         }
         self.received.extend(new);
@@ -136,16 +135,16 @@ impl Watched {
     }
 }
 
-fn version(object: &ConfigMap) -> u64 {
-    object.metadata.resource_version.as_ref().and_then(|version| version.parse().ok()).unwrap_or_default()
+fn version(object: &Cached<ConfigMap>) -> u64 {
+    object.metadata().resource_version().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 struct World {
     informer: Informer,
     /// The objects on the server, which are ahead of the cache.
-    server: BTreeMap<String, Arc<ConfigMap>>,
+    server: BTreeMap<String, Cached<ConfigMap>>,
     history: Vec<Event<ConfigMap>>,
-    snapshots: Vec<Arc<ConfigMap>>,
+    snapshots: Vec<Cached<ConfigMap>>,
     watched: Vec<Watched>,
     version: u64,
     is_synced: bool,
@@ -239,18 +238,18 @@ impl World {
         Ok(())
     }
 
-    fn delta(&mut self, key: u8, change: Change) -> (DeltaKind, Arc<ConfigMap>) {
+    fn delta(&mut self, key: u8, change: Change) -> (DeltaKind, Cached<ConfigMap>) {
         self.version += 1;
         let name = format!("key-{key}");
-        let uid = |object: &Arc<ConfigMap>| {
-            let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        let uid = |object: &Cached<ConfigMap>| {
+            let uid = object.metadata().uid().unwrap_or_default();
             uid.rsplit('-').next().unwrap_or_default().to_owned()
         };
         let there = self.server.get(&name);
         let same = there.map_or_else(|| self.version.to_string(), uid);
         let (kind, object) = match (change, there) {
             (Change::Relist, Some(there)) => (Replaced, incarnation(&name, &same, version(there))),
-            (Change::Vanish, Some(there)) => (GONE, Arc::clone(there)),
+            (Change::Vanish, Some(there)) => (GONE, there.clone()),
             (Change::Recreate, _) => (Updated, incarnation(&name, &self.version.to_string(), self.version)),
             (Change::Delete | Change::Vanish, _) => (DELETED, incarnation(&name, &same, self.version)),
             (Change::Update, Some(_)) => (Updated, incarnation(&name, &same, self.version)),
@@ -258,7 +257,7 @@ impl World {
         };
         match kind {
             DeltaKind::Deleted { .. } => self.server.remove(&name),
-            _ => self.server.insert(name, Arc::clone(&object)),
+            _ => self.server.insert(name, object.clone()),
         };
         (kind, object)
     }
@@ -288,11 +287,7 @@ impl World {
             prop_assert_eq!(status.has_synced, self.is_synced);
             prop_assert_eq!(watched.view.len(), self.informer.cache.len());
             for (key, object) in &self.informer.cache {
-                prop_assert!(
-                    watched.view.get(key).is_some_and(|known| Arc::ptr_eq(known, object)),
-                    "{}",
-                    key
-                );
+                prop_assert!(watched.view.get(key).is_some_and(|known| known.ptr_eq(object)), "{}", key);
             }
             prop_assert_eq!(status.delivered + status.events_coalesced, watched.expected.len() as u64);
             if watched.options.every_event {

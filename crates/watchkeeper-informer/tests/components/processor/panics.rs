@@ -9,11 +9,11 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use watchkeeper_informer::{delta_fifo::DeltaKind::Added, event::Event, handler::HandlerOptions};
+use watchkeeper_informer::{Cached, delta_fifo::DeltaKind::Added, event::Event, handler::HandlerOptions};
 
 use super::{Informer, fifo_fixture::object, settle};
 
-fn objects(count: u64) -> Vec<Arc<ConfigMap>> {
+fn objects(count: u64) -> Vec<Cached<ConfigMap>> {
     (0..count).map(|n| object(&n.to_string(), 1)).collect()
 }
 

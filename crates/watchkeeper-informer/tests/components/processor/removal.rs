@@ -18,7 +18,7 @@ use watchkeeper_informer::{
     status::SyncError,
 };
 
-use super::{Informer, describe, fifo_fixture::object, settle};
+use super::{Informer, describe, fifo_fixture::object, settle, watch};
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_handler_is_not_called_again_and_the_others_are() {
@@ -82,12 +82,14 @@ async fn a_removed_handler_that_is_stuck_holds_on_to_nothing_but_its_event() {
     listener.block();
     informer.apply([(Added, object("a", 1))]);
     settle().await;
-    let (second, third) = (object("a", 2), object("a", 3));
-    informer.apply([(Updated, Arc::clone(&second))]);
+    let objects = [object("a", 2), object("a", 3)];
+    let watched = objects.each_ref().map(watch);
+    let [second, third] = objects;
+    informer.apply([(Updated, second)]);
     listener.registration.stop();
-    informer.apply([(Updated, Arc::clone(&third))]);
+    informer.apply([(Updated, third)]);
     informer.apply([(Updated, object("a", 4))]);
-    assert_eq!((Arc::strong_count(&second), Arc::strong_count(&third)), (1, 1));
+    assert_eq!(watched.map(|object| object.strong_count()), [0, 0]);
     listener.unblock();
     informer.stop().await;
 }
@@ -162,7 +164,7 @@ async fn a_handler_can_add_and_remove_others() {
         registration.stop();
         let record = Arc::clone(&record);
         let added = move |event: &Event<ConfigMap>| record.lock().push(describe(event));
-        let snapshot = Some(vec![Arc::clone(event.object())]);
+        let snapshot = Some(vec![event.object().clone()]);
         let _ = processor.lock().add(added, HandlerOptions::new("added"), snapshot);
     };
     let options = HandlerOptions::new("handler");
@@ -255,7 +257,7 @@ async fn handlers_added_and_removed_under_load_each_receive_a_consistent_sequenc
                 let versions: Arc<Mutex<Vec<u64>>> = Arc::default();
                 let record = Arc::clone(&versions);
                 let handler = move |event: &Event<ConfigMap>| {
-                    let version = event.object().metadata.resource_version.as_ref().unwrap();
+                    let version = event.object().metadata().resource_version().unwrap();
                     record.lock().push(version.parse().unwrap());
                 };
                 let options = HandlerOptions::new(format!("{task}/{round}")).max_lag_events(task);

@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 use watchkeeper_client::decode::Identity;
 use watchkeeper_informer::{
-    CacheReader, SharedIndexInformer, Snapshot,
+    CacheReader, Cached, SharedIndexInformer, Snapshot,
     controller::Config,
     event::Event,
     handler::{HandlerOptions, Registration},
@@ -66,24 +66,28 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     })
 }
 
-fn identity(object: &ConfigMap) -> Identity {
-    let meta = &object.metadata;
-    let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    Identity::new(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid), &text(&meta.resource_version))
+fn identity(object: &Cached<ConfigMap>) -> Identity {
+    let metadata = object.metadata();
+    Identity::new(
+        metadata.namespace().unwrap_or_default(),
+        metadata.name(),
+        metadata.uid().unwrap_or_default(),
+        metadata.resource_version().unwrap_or_default(),
+    )
 }
 
-fn version(object: &ConfigMap) -> u64 {
-    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+fn version(object: &Cached<ConfigMap>) -> u64 {
+    object.metadata().resource_version().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 fn contents(snapshot: &Snapshot<ConfigMap>) -> BTreeMap<String, Identity> {
-    snapshot.iter().map(|object| (identity(object).key().to_owned(), identity(object))).collect()
+    snapshot.iter_cached().map(|object| (identity(object).key().to_owned(), identity(object))).collect()
 }
 
 /// The events of one handler, and the violations found.
 #[derive(Default)]
 struct Received {
-    view: BTreeMap<String, Arc<ConfigMap>>,
+    view: BTreeMap<String, Cached<ConfigMap>>,
     /// Objects with what they were when they came.
     first_seen: Vec<(Arc<ConfigMap>, ConfigMap)>,
     wrong: Vec<String>,
@@ -99,12 +103,12 @@ impl Received {
             |what: &str| self.wrong.push(format!("{what}: {event:?} of {identity:?} after {before:?}"));
         match (event.last_seen(), before) {
             (None, None) => {}
-            (Some(last), Some(known)) if Arc::ptr_eq(last, known) => {}
+            (Some(last), Some(known)) if last.ptr_eq(known) => {}
             _ => wrong("not the next part of the story"),
         }
         match event {
             Event::Updated { old, new } => {
-                if version(old) >= version(new) || old.metadata.uid != new.metadata.uid {
+                if version(old) >= version(new) || old.metadata().uid() != new.metadata().uid() {
                     wrong("not newer, or another");
                 }
             }
@@ -128,16 +132,17 @@ impl Received {
         {
             wrong("never written");
         }
-        if let Some(stored) = cache.get(&key)
-            && stored.metadata.uid == object.metadata.uid
+        if let Some(stored) = cache.cached(&key)
+            && stored.metadata().uid() == object.metadata().uid()
             && version(&stored) < version(object)
         {
             wrong("the cache is behind");
         }
-        self.first_seen.push((Arc::clone(object), (**object).clone()));
+        let decoded = object.get().expect("decodes");
+        self.first_seen.push((Arc::clone(&decoded), ConfigMap::clone(&decoded)));
         match event {
             Event::Deleted(_) => self.view.remove(&key),
-            _ => self.view.insert(key, Arc::clone(object)),
+            _ => self.view.insert(key, object.clone()),
         };
     }
 }
@@ -156,7 +161,13 @@ struct Stage {
 }
 
 fn by_parity(object: &ConfigMap) -> [String; 2] {
-    [format!("version {}", version(object) % 3), object.metadata.uid.clone().unwrap_or_default()]
+    let version: u64 = object
+        .metadata
+        .resource_version
+        .as_deref()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default();
+    [format!("version {}", version % 3), object.metadata.uid.clone().unwrap_or_default()]
 }
 
 impl Stage {
@@ -179,14 +190,17 @@ impl Stage {
         let snapshot = self.informer.snapshot();
         for n in 0..self.indexes {
             let mut expected: BTreeMap<String, usize> = BTreeMap::new();
-            for value in snapshot.iter().flat_map(|object| by_parity(object)) {
+            for value in snapshot.iter().flat_map(|object| by_parity(&object)) {
                 *expected.entry(value).or_default() += 1;
             }
             let index = format!("index {n}");
             let values =
                 snapshot.index_values(&index).map_err(|error| TestCaseError::fail(error.to_string()))?;
             let found = values.iter().map(|value| {
-                (value.to_string(), snapshot.by_index(&index, value).map_or(0, |objects| objects.len()))
+                (
+                    value.to_string(),
+                    snapshot.by_index_cached(&index, value).map_or(0, |objects| objects.len()),
+                )
             });
             prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
         }
@@ -226,9 +240,9 @@ impl Stage {
             prop_assert!(registration.has_synced());
             prop_assert_eq!(received.view.len(), snapshot.len());
             for (key, delivered) in &received.view {
-                let stored = snapshot.get(key);
+                let stored = snapshot.cached(key);
                 prop_assert!(
-                    stored.is_some_and(|stored| Arc::ptr_eq(stored, delivered)),
+                    stored.is_some_and(|stored| stored.ptr_eq(delivered)),
                     "{key} is not the object delivered last"
                 );
             }

@@ -11,8 +11,9 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use watchkeeper_client::{decode::Identity, error::TransportKind};
-use watchkeeper_informer::reflector::{
-    OnUndecodable, QuarantineCause, Reflector, TransformError, WatchDelta,
+use watchkeeper_informer::{
+    Cached,
+    reflector::{OnUndecodable, QuarantineCause, Reflector, TransformError, WatchDelta},
 };
 
 use super::support::{List, Rig, Watch, expired, identity, map, plain, streaming, too_large};
@@ -120,9 +121,9 @@ fn counted(runs: &Arc<AtomicU32>) -> impl Fn(ConfigMap) -> Result<ConfigMap, Tra
 
 fn objects(change: &WatchDelta<ConfigMap>) -> Vec<Arc<ConfigMap>> {
     match change {
-        WatchDelta::Added(one) | WatchDelta::Updated(one) => vec![Arc::clone(&one.object)],
-        WatchDelta::Deleted { object, .. } => object.iter().cloned().collect(),
-        WatchDelta::Replaced(all) => all.objects.iter().map(|object| Arc::clone(&object.object)).collect(),
+        WatchDelta::Added(one) | WatchDelta::Updated(one) => vec![one.object.get().unwrap()],
+        WatchDelta::Deleted { object, .. } => object.iter().map(|object| object.get().unwrap()).collect(),
+        WatchDelta::Replaced(all) => all.objects.iter().map(|one| one.object.get().unwrap()).collect(),
         _ => Vec::new(),
     }
 }
@@ -165,7 +166,7 @@ async fn an_object_the_transform_refuses_or_panics_over_is_set_aside_and_not_los
     assert_eq!((worse.cause, &*worse.error), (QuarantineCause::Transform, "the transform panicked"));
 }
 
-type Objects = BTreeMap<String, (Identity, Arc<ConfigMap>)>;
+type Objects = BTreeMap<String, (Identity, Cached<ConfigMap>)>;
 
 /// A cache of the received objects, like a store.
 #[derive(Clone, Default)]
@@ -175,7 +176,7 @@ impl Held {
     fn hold(&self, change: &WatchDelta<ConfigMap>) {
         if let WatchDelta::Replaced(with) = change {
             for object in &with.objects {
-                let held = (object.identity.clone(), Arc::clone(&object.object));
+                let held = (object.identity.clone(), object.object.clone());
                 self.0.lock().insert(object.identity.key().to_owned(), held);
             }
         }
@@ -187,7 +188,7 @@ impl Held {
             reflector.reuse(move |identity: &Identity| {
                 let held = held.0.lock();
                 let (version, object) = held.get(identity.key())?;
-                (version == identity).then(|| Arc::clone(object))
+                (version == identity).then(|| object.clone())
             })
         }
     }

@@ -80,11 +80,11 @@ async fn run(
     let view: Arc<Mutex<View>> = Arc::default();
     let delivered = Arc::clone(&view);
     let handler = move |event: Event<ConfigMap>| {
-        let object = event.object();
+        let object = event.object().get().expect("decodes");
         let mut view = delivered.lock();
         match event {
-            Event::Deleted(_) => view.remove(&key(object)),
-            _ => view.insert(key(object), (**object).clone()),
+            Event::Deleted(_) => view.remove(&key(&object)),
+            _ => view.insert(key(&object), ConfigMap::clone(&object)),
         };
         async {}
     };
@@ -116,7 +116,8 @@ async fn run(
             world.0.lock().write_elsewhere(behind + 5);
         }
         sleep(SOON).await;
-        let held: View = informer.snapshot().iter().map(|object| (key(object), (**object).clone())).collect();
+        let held: View =
+            informer.snapshot().iter().map(|object| (key(&object), ConfigMap::clone(&object))).collect();
         let truth = world.0.lock().objects();
         prop_assert_eq!(&held, &truth, "{:?}", informer.stats());
         prop_assert_eq!(&*view.lock(), &truth, "the view of the handler");

@@ -1,13 +1,16 @@
 //! Watches: what moves the version, how they end, and what is done about it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use watchkeeper_client::{
     classify::{Next, Phase},
     decode::Identity,
     error::TransportKind,
 };
-use watchkeeper_informer::reflector::{ReflectorOptions, VersionOrder};
+use watchkeeper_informer::{
+    Cached,
+    reflector::{ReflectorOptions, VersionOrder},
+};
 
 use super::support::{List, Rig, Watch, expired, map, plain, seconds, status, too_large, too_many};
 
@@ -364,7 +367,7 @@ async fn a_server_that_replaced_its_history_and_passed_our_version_is_listed_fro
 
 #[tokio::test(start_paused = true)]
 async fn without_evidence_the_collection_is_listed_and_nothing_held_is_reused() {
-    let known = |identity: &Identity| Some(Arc::new(map(identity.key(), "7")));
+    let known = |identity: &Identity| Some(Cached::from(map(identity.key(), "7")));
     let rig = Rig::start_with(verifying(), |_| {}, |reflector| reflector.reuse(known));
     rig.source.on_list(List::at("10").item(map("a", "7")));
     rig.source.on_watch(Watch::new().broken(TransportKind::Reset));

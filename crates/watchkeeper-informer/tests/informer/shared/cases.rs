@@ -121,8 +121,8 @@ async fn case_45_a_hundred_stopped_informers_leave_no_task_behind() {
 async fn an_object_without_a_name_is_left_out_and_the_others_of_its_batch_are_not() {
     let mut nameless = map("x", 1);
     nameless.metadata.name = None;
-    let fifo = DeltaFifo::new(NothingKnown, FifoOptions::new());
-    fifo.replace(vec![Arc::new(map("a", 1)), Arc::new(nameless), Arc::new(map("b", 2))], Some("2")).unwrap();
+    let fifo = DeltaFifo::<ConfigMap>::new(NothingKnown, FifoOptions::new());
+    fifo.replace(vec![map("a", 1), nameless, map("b", 2)], Some("2")).unwrap();
     let popped = fifo.pop_batch(10).await.unwrap();
     let store = Store::new();
     let handled = process_deltas(popped.keys(), &store);

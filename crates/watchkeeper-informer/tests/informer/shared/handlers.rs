@@ -11,7 +11,7 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::Semaphore;
 use watchkeeper_informer::{
-    SharedIndexInformer,
+    Cached, SharedIndexInformer,
     event::Event,
     handler::{FilteringHandler, HandlerFuncs},
 };
@@ -196,7 +196,7 @@ async fn a_filtering_handler_receives_a_consistent_sequence_of_matching_objects(
     let received = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let note = |what: &'static str| {
         let received = Arc::clone(&received);
-        move |object: &ConfigMap| received.lock().push(format!("{what} {}", label(object)))
+        move |object: &Cached<ConfigMap>| received.lock().push(format!("{what} {}", label(object)))
     };
     let (add, update, delete) = (note("add"), note("update"), note("delete"));
     let inside = HandlerFuncs::new()

@@ -1,6 +1,6 @@
 //! The loop with one handler.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::oneshot;
@@ -23,7 +23,7 @@ async fn one_handler_is_called_in_the_same_task_after_the_cache_is_updated() {
     let (received, reader) = (delivered.clone(), store.clone());
     let handler = move |event: &Event<ConfigMap>| {
         if let Event::Updated { new, .. } = event {
-            assert!(reader.get("a").is_some_and(|held| Arc::ptr_eq(&held, new)), "the cache is ahead");
+            assert!(reader.cached("a").is_some_and(|held| held.ptr_eq(new)), "the cache is ahead");
         }
         received.take_unchecked(event);
         assert!(!matches!(event, Event::Updated { .. }), "a panic is caught");
@@ -51,12 +51,12 @@ async fn dropping_the_run_ends_it() {
     source.on_list(List::at("10").item(map("a", 3)));
     let server = source.open_watch(Watch::new());
     let (received, mut delivered) = tokio::sync::mpsc::unbounded_channel();
-    let handler = move |event: &Event<ConfigMap>| _ = received.send(Arc::clone(event.object()));
+    let handler = move |event: &Event<ConfigMap>| _ = received.send(event.object().clone());
     let (cache, controller) = new_informer(plain(&source), handler);
     let (_, monitor) = controller.monitors().remove(0);
     tokio::select! {
         ended = controller.run(std::future::pending()) => panic!("{ended:?}"),
-        object = delivered.recv() => assert!(cache.get("a").is_some_and(|held| Arc::ptr_eq(&held, &object.unwrap()))),
+        object = delivered.recv() => assert!(cache.cached("a").is_some_and(|held| held.ptr_eq(&object.unwrap()))),
     }
     within(server.closed()).await;
     assert_eq!(monitor.status().label(), "stopped");

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use watchkeeper_client::list_watch::{ListScript, ScriptedSource, WatchHandle, WatchScript};
 use watchkeeper_informer::{
-    CacheReader, ResourceVersion, SharedIndexInformer,
+    CacheReader, Cached, ResourceVersion, SharedIndexInformer,
     controller::Config,
     event::Event,
     handler::{HandlerOptions, Registration},
@@ -44,9 +44,9 @@ pub(crate) fn incarnation(key: &str, uid: &str, version: u64) -> ConfigMap {
 }
 
 /// Returns `KEY@VERSION` of an object.
-pub(crate) fn label(object: &ConfigMap) -> String {
-    let key = watchkeeper_informer::ObjectKey::of(object).expect("objects here are named");
-    format!("{key}@{}", object.metadata.resource_version.as_deref().unwrap_or("none"))
+pub(crate) fn label(object: &Cached<ConfigMap>) -> String {
+    let key = object.key().expect("objects here are named");
+    format!("{key}@{}", object.metadata().resource_version().unwrap_or("none"))
 }
 
 pub(crate) fn status(code: u16, reason: &str) -> Status {
@@ -80,7 +80,7 @@ fn in_short(event: &Event<ConfigMap>) -> String {
 #[derive(Clone)]
 pub(crate) struct Deliveries {
     events: Arc<watch::Sender<Vec<String>>>,
-    view: Arc<Mutex<BTreeMap<String, Arc<ConfigMap>>>>,
+    view: Arc<Mutex<BTreeMap<String, Cached<ConfigMap>>>>,
 }
 
 impl Deliveries {
@@ -91,11 +91,9 @@ impl Deliveries {
     /// Takes an event in, and checks that it continues the story of its key, and that the cache is not behind
     /// it.
     pub(crate) fn take(&self, event: &Event<ConfigMap>, cache: &CacheReader<ConfigMap>) {
-        let key = watchkeeper_informer::ObjectKey::of(&**event.object())
-            .expect("objects here are named")
-            .to_string();
-        let version = |object: &ConfigMap| {
-            let version = object.metadata.resource_version.as_deref().unwrap_or_default();
+        let key = event.object().key().expect("objects here are named").to_string();
+        let version = |object: &Cached<ConfigMap>| {
+            let version = object.metadata().resource_version().unwrap_or_default();
             version.parse::<u64>().expect("versions here are numbers")
         };
         {
@@ -103,15 +101,15 @@ impl Deliveries {
             match (event.last_seen(), view.get(&key)) {
                 (None, None) => {}
                 (Some(last), Some(known)) => {
-                    assert!(Arc::ptr_eq(last, known), "{} after {}", in_short(event), label(known));
+                    assert!(last.ptr_eq(known), "{} after {}", in_short(event), label(known));
                 }
-                (_, known) => panic!("{} after {:?}", in_short(event), known.map(|known| label(known))),
+                (_, known) => panic!("{} after {:?}", in_short(event), known.map(label)),
             }
             if let Event::Deleted(_) = event {
                 view.remove(&key);
             } else {
-                if let Some(stored) = cache.get(&key)
-                    && stored.metadata.uid == event.object().metadata.uid
+                if let Some(stored) = cache.cached(&key)
+                    && stored.metadata().uid() == event.object().metadata().uid()
                 {
                     assert!(
                         version(&stored) >= version(event.object()),
@@ -119,7 +117,7 @@ impl Deliveries {
                         in_short(event)
                     );
                 }
-                view.insert(key, Arc::clone(event.object()));
+                view.insert(key, event.object().clone());
             }
         }
         self.events.send_modify(|events| events.push(in_short(event)));
@@ -147,7 +145,7 @@ impl Deliveries {
 
     /// Returns the objects according to the events, as labels in the order of keys.
     pub(crate) fn view(&self) -> Vec<String> {
-        self.view.lock().values().map(|object| label(object)).collect()
+        self.view.lock().values().map(label).collect()
     }
 }
 
@@ -167,7 +165,7 @@ pub(crate) fn options() -> HandlerOptions {
 /// The labels of what a cache holds, in the order of keys.
 pub(crate) fn held(informer: &Informer) -> Vec<String> {
     let cache = informer.snapshot();
-    cache.keys().iter().map(|key| label(cache.get(key).expect("of one moment"))).collect()
+    cache.keys().iter().map(|key| label(cache.cached(key).expect("of one moment"))).collect()
 }
 
 /// An informer that has synced a list of these, with its watch in hand.
