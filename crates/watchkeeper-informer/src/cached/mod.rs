@@ -142,6 +142,16 @@ impl<K: Resource> Cached<K> {
     }
 }
 
+impl<K: Send + Sync + 'static> Cached<K> {
+    /// Returns the object if it is kept decoded now. Decodes nothing.
+    pub fn decoded(&self) -> Option<Arc<K>> {
+        match &self.0 {
+            Repr::Decoded(object) => Some(Arc::clone(object)),
+            Repr::Entry(entry) => entry.resident(),
+        }
+    }
+}
+
 impl<K> Cached<K> {
     /// Returns whether both are clones of one value.
     pub fn ptr_eq(&self, other: &Self) -> bool {
