@@ -17,7 +17,7 @@ pub(crate) struct TrainerOptions {
 
 impl Default for TrainerOptions {
     fn default() -> Self {
-        Self { samples: 512, sample_bytes: 3 << 20, observed: 4096, dictionary_bytes: 32 << 10 }
+        Self { samples: 512, sample_bytes: 3 << 19, observed: 4096, dictionary_bytes: 32 << 10 }
     }
 }
 
