@@ -100,6 +100,8 @@ mod freshness;
 pub mod handler;
 mod key;
 mod lister;
+#[cfg_attr(not(test), expect(dead_code, reason = "used when caches keep packed objects"))]
+mod memory;
 mod object;
 mod panic;
 mod processor;

@@ -1,0 +1,9 @@
+//! The parts of a memory budget: packing of objects, residency of decoded ones, and the size of the budget.
+//!
+//! Each part is a value or a state machine. Time is a `Duration` since an arbitrary start.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `dictionary/` | compression of single objects with a trained dictionary, and when the dictionary is renewed |
+
+pub(crate) mod dictionary;
