@@ -5,5 +5,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `dictionary/` | compression of single objects with a trained dictionary, and when the dictionary is renewed |
+//! | `limit.rs` | the memory limit of the process, its resident memory, and amounts of memory in flags |
 
 pub(crate) mod dictionary;
+pub(crate) mod limit;
