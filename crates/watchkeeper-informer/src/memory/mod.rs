@@ -6,6 +6,8 @@
 //! |---|---|
 //! | `dictionary/` | compression of single objects with a trained dictionary, and when the dictionary is renewed |
 //! | `limit.rs` | the memory limit of the process, its resident memory, and amounts of memory in flags |
+//! | `residency.rs` | which objects stay decoded within a budget |
 
 pub(crate) mod dictionary;
 pub(crate) mod limit;
+pub(crate) mod residency;
