@@ -5,9 +5,11 @@
 //! | module | contents |
 //! |---|---|
 //! | `dictionary/` | compression of single objects with a trained dictionary, and when the dictionary is renewed |
+//! | `budget.rs` | the size of the budget under the policy Auto, and the limit that informers share |
 //! | `limit.rs` | the memory limit of the process, its resident memory, and amounts of memory in flags |
 //! | `residency.rs` | which objects stay decoded within a budget |
 
+pub(crate) mod budget;
 pub(crate) mod dictionary;
 pub(crate) mod limit;
 pub(crate) mod residency;
