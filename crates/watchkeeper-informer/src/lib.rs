@@ -127,7 +127,7 @@ pub use self::{
         AnyObject, GenericLister, GenericNamespaceLister, GenericView, GetError, Lister, ListerView,
         NamespaceLister, NamespaceView, NotFound,
     },
-    memory::{MemoryPolicy, MemoryStats},
+    memory::{AmountError, MemoryPolicy, MemoryStats},
     object::Object,
     reader::CacheReader,
     resource_version::ResourceVersion,

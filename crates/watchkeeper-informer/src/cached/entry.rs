@@ -106,7 +106,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
     }
 
     fn new(metadata: EntryMetadata, format: Arc<Format<K>>, payload: Payload) -> Arc<Self> {
-        format.memory.entry_created(payload.len());
+        format.memory.entry_created(payload.len(), decoded_bytes::<K>(payload.plain_len()));
         let state = Mutex::new(State { decoded: None, payload });
         Arc::new(Self { metadata, format, residence: Residence::default(), state })
     }
@@ -125,10 +125,6 @@ impl<K: Send + Sync + 'static> Entry<K> {
         if let Payload::Plain(plain) = self.payload() {
             visit(&plain);
         }
-    }
-
-    fn payload(&self) -> Payload {
-        self.state.lock().payload.clone()
     }
 
     /// Returns the decoded object if it is resident, without counting a read.
@@ -154,7 +150,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
         };
         let started = memory.now();
         let object = self.decode(&payload).inspect_err(|error| memory.quarantine(error))?;
-        memory.decoded(memory.now().saturating_sub(started));
+        memory.decoded(started);
         Ok(self.admit(object, payload.plain_len(), read))
     }
 
@@ -221,6 +217,10 @@ impl<K: Send + Sync + 'static> Entry<K> {
 }
 
 impl<K> Entry<K> {
+    fn payload(&self) -> Payload {
+        self.state.lock().payload.clone()
+    }
+
     /// Takes the decoded object, to be dropped without the lock.
     fn take_decoded(&self) -> Option<Decoded<K>> {
         let decoded = self.state.lock().decoded.take()?;
@@ -255,6 +255,8 @@ impl<K: Send + Sync + 'static> Evict for Entry<K> {
 impl<K> Drop for Entry<K> {
     fn drop(&mut self) {
         drop(self.take_decoded());
-        self.format.memory.entry_dropped(&self.metadata.identity, self.state.lock().payload.len());
+        let payload = self.payload();
+        let decodable = decoded_bytes::<K>(payload.plain_len());
+        self.format.memory.entry_dropped(&self.metadata.identity, payload.len(), decodable);
     }
 }

@@ -80,12 +80,16 @@ pub(crate) enum MemoryAmount {
 /// The text is not an amount of memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum AmountError {
+pub enum AmountError {
     /// The text is empty.
-    #[error("amount of memory is empty (write bytes, such as 512Mi, or a share, such as 25%)")]
+    #[error(
+        "amount of memory is empty (write auto, decoded, packed, an amount such as 512Mi, or a share such as 25%)"
+    )]
     Empty,
     /// The text does not begin with a whole number.
-    #[error("amount of memory {0:?} does not begin with a whole number (write 1536Mi instead of 1.5Gi)")]
+    #[error(
+        "amount of memory {0:?} is not auto, decoded or packed, and does not begin with a whole number (write 1536Mi instead of 1.5Gi)"
+    )]
     NotANumber(String),
     /// The number is followed by an unknown unit.
     #[error("amount of memory {0:?} has an unknown unit (known are Ki, Mi, Gi, Ti, k, M, G, T and %)")]

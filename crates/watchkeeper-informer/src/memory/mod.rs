@@ -13,12 +13,14 @@
 //! | `packer.rs` | received objects on their way into the cache: decoded or not, compressed or not |
 //! | `pool.rs` | the budget of all informers of a factory, and the objects that take part of it |
 //! | `object_memory.rs` | the counters of one informer |
+//! | `budget.rs` | the size of the budget under the policy Auto |
 //! | `residency.rs` | which objects stay decoded, within a budget |
 //! | `dictionary/` | compression of single objects with a trained dictionary, and when the dictionary is renewed |
 //! | `limit.rs` | the memory limit of the process, its resident memory, and amounts of memory in flags |
 
+mod budget;
 mod dictionary;
-pub(crate) mod limit;
+mod limit;
 mod object_memory;
 mod packer;
 mod policy;
@@ -33,4 +35,4 @@ pub(crate) use self::{
     pool::{Evict, MemoryPool, Read},
     residency::{Charge, Residence, Resident},
 };
-pub use self::{policy::MemoryPolicy, stats::MemoryStats};
+pub use self::{limit::AmountError, policy::MemoryPolicy, stats::MemoryStats};

@@ -22,6 +22,16 @@ pub(crate) struct ObjectMemory {
     pool: Arc<MemoryPool>,
     pub(super) counters: MemoryCounters,
     undecodable: Mutex<BTreeMap<Arc<str>, Quarantined>>,
+    /// The reads at the last observation.
+    observed: Mutex<Reads>,
+}
+
+/// A number of reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reads {
+    pub(super) decodes: u64,
+    pub(super) decode_time: Duration,
+    pub(super) hits: u64,
 }
 
 /// The counters behind [`MemoryStats`].
@@ -29,6 +39,8 @@ pub(crate) struct ObjectMemory {
 pub(super) struct MemoryCounters {
     encoded_objects: AtomicU64,
     encoded_bytes: AtomicU64,
+    /// The memory that all objects would take decoded.
+    decodable_bytes: AtomicU64,
     decoded_objects: AtomicU64,
     decoded_bytes: AtomicU64,
     decodes: AtomicU64,
@@ -50,6 +62,7 @@ impl ObjectMemory {
             pool,
             counters: MemoryCounters::default(),
             undecodable: Mutex::default(),
+            observed: Mutex::default(),
         });
         memory.pool.register(&memory);
         memory
@@ -67,15 +80,22 @@ impl ObjectMemory {
         self.pool.now()
     }
 
-    pub(crate) fn entry_created(&self, encoded_bytes: usize) {
+    pub(crate) fn entry_created(&self, encoded_bytes: usize, decodable_bytes: usize) {
         add(&self.counters.encoded_objects, 1);
         add(&self.counters.encoded_bytes, encoded_bytes);
+        add(&self.counters.decodable_bytes, decodable_bytes);
     }
 
-    pub(crate) fn entry_dropped(&self, identity: &Identity, encoded_bytes: usize) {
+    pub(crate) fn entry_dropped(&self, identity: &Identity, encoded_bytes: usize, decodable_bytes: usize) {
         subtract(&self.counters.encoded_objects, 1);
         subtract(&self.counters.encoded_bytes, encoded_bytes);
+        subtract(&self.counters.decodable_bytes, decodable_bytes);
         self.release(identity);
+    }
+
+    /// Returns an estimate of the memory that all objects would take decoded.
+    pub(super) fn decodable_bytes(&self) -> u64 {
+        self.counters.decodable_bytes.load(Relaxed)
     }
 
     pub(crate) fn compressed(&self, plain_bytes: usize, compressed_bytes: usize) {
@@ -115,9 +135,32 @@ impl ObjectMemory {
         add(&self.counters.hits, 1);
     }
 
-    pub(crate) fn decoded(&self, took: Duration) {
+    /// Records a decode that started at `started`.
+    pub(crate) fn decoded(&self, started: Duration) {
+        let now = self.now();
         add(&self.counters.decodes, 1);
-        self.counters.decode_nanos.fetch_add(nanos(took), Relaxed);
+        self.counters.decode_nanos.fetch_add(nanos(now.saturating_sub(started)), Relaxed);
+        self.pool.observe(now);
+    }
+
+    /// Returns the reads since the previous call.
+    pub(super) fn take_reads(&self) -> Reads {
+        let total = self.reads();
+        let before = std::mem::replace(&mut *self.observed.lock(), total);
+        Reads {
+            decodes: total.decodes - before.decodes,
+            decode_time: total.decode_time.saturating_sub(before.decode_time),
+            hits: total.hits - before.hits,
+        }
+    }
+
+    fn reads(&self) -> Reads {
+        let MemoryCounters { decodes, decode_nanos, hits, .. } = &self.counters;
+        Reads {
+            decodes: decodes.load(Relaxed),
+            decode_time: Duration::from_nanos(decode_nanos.load(Relaxed)),
+            hits: hits.load(Relaxed),
+        }
     }
 
     /// Reports an object that cannot be decoded, until it is replaced or deleted.

@@ -116,6 +116,7 @@ impl<K: Object> Packer<K> {
 
 impl<K: Object> Keep<K> for Packer<K> {
     fn keep(&self, item: ReceivedItem<K>) -> Result<Cached<K>, ObjectRejection> {
+        self.memory.pool().observe(self.memory.now());
         let (Some(received), Some(decoder)) = (item.bytes(), item.decoder()) else {
             return transformed(self.transform.as_ref(), decoded(item)?).map(Cached::from);
         };

@@ -2,17 +2,21 @@
 
 use std::{
     fmt,
+    path::Path,
     sync::{
-        Arc, Weak,
+        Arc, LazyLock, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
+use tracing::{debug, warn};
 use watchkeeper_time::{Clock, TokioClock};
 
 use super::{
     MemoryPolicy, ObjectMemory,
+    budget::{AutoBudget, AutoOptions, Decision, Ledger, Observation},
+    limit::{MemoryAmount, ProcessMemory},
     residency::{Account, Charge, Residency, Resident},
 };
 use crate::sync::Mutex;
@@ -37,7 +41,24 @@ pub(crate) trait Evict: Resident + Send + Sync {
 /// The number of entries that are evicted after an admission. Two, so that a smaller budget is reached soon.
 const EVICTIONS_PER_ADMISSION: usize = 2;
 
+/// The number of entries that are evicted under one lock when the budget becomes smaller.
+const EVICTIONS_PER_LOCK: usize = 64;
+
+/// The time between two observations of the reads.
+const OBSERVATION_PERIOD: Duration = Duration::from_secs(5);
+
+/// The share of its memory limit below which a process stays under [`MemoryPolicy::Auto`], in percent.
+const CEILING_PERCENT: u8 = 75;
+
+/// The budgets of all pools of this process, because they share its memory.
+static LEDGER: LazyLock<Arc<Ledger>> = LazyLock::new(Ledger::new);
+
+/// The source of the memory figures of the process.
+type ReadMemory = Box<dyn Fn() -> ProcessMemory + Send + Sync>;
+
 /// The budget and the resident objects of several informers.
+///
+/// Reads of resident objects do not lock the pool. Reads that decode lock it once, to admit the object.
 pub(crate) struct MemoryPool {
     policy: MemoryPolicy,
     clock: Arc<dyn Clock>,
@@ -46,23 +67,37 @@ pub(crate) struct MemoryPool {
     /// The budget, as read without the lock.
     budget: AtomicUsize,
     informers: Mutex<Vec<Weak<ObjectMemory>>>,
-    /// The time of the next observation, in nanoseconds.
+    auto: Option<Mutex<AutoBudget>>,
+    read_memory: ReadMemory,
+    /// The time of the next observation, in nanoseconds. `u64::MAX` for never.
     observe_at: AtomicU64,
 }
 
 impl MemoryPool {
     pub(crate) fn new(policy: MemoryPolicy) -> Arc<Self> {
-        Self::with_clock(policy, Arc::new(TokioClock::new()))
+        let read_memory = Box::new(|| ProcessMemory::read(Path::new("/")));
+        Self::with(policy, Arc::new(TokioClock::new()), &LEDGER, read_memory)
     }
 
-    pub(crate) fn with_clock(policy: MemoryPolicy, clock: Arc<dyn Clock>) -> Arc<Self> {
+    fn with(
+        policy: MemoryPolicy,
+        clock: Arc<dyn Clock>,
+        ledger: &Arc<Ledger>,
+        read_memory: ReadMemory,
+    ) -> Arc<Self> {
+        let share = |percent| MemoryAmount::Percent(percent).bytes(read_memory().limit());
         let budget = match policy {
             MemoryPolicy::Auto => MemoryPolicy::AUTO_BASE_BYTES,
             MemoryPolicy::Budget(bytes) => bytes,
+            MemoryPolicy::Share(percent) => share(percent).unwrap_or(MemoryPolicy::AUTO_BASE_BYTES),
             MemoryPolicy::Packed => 0,
             MemoryPolicy::Decoded => u64::MAX,
         };
         let budget = usize::try_from(budget).unwrap_or(usize::MAX);
+        let options = AutoOptions { base: MemoryPolicy::AUTO_BASE_BYTES, ..AutoOptions::default() };
+        let auto =
+            (policy == MemoryPolicy::Auto).then(|| Mutex::new(AutoBudget::new(options, ledger, clock.now())));
+        let observe_at = if auto.is_some() { nanos(clock.now() + OBSERVATION_PERIOD) } else { u64::MAX };
         let residency = Residency::new(budget);
         let account = Arc::clone(residency.account());
         Arc::new(Self {
@@ -72,7 +107,9 @@ impl MemoryPool {
             account,
             budget: AtomicUsize::new(budget),
             informers: Mutex::default(),
-            observe_at: AtomicU64::new(0),
+            auto,
+            read_memory,
+            observe_at: AtomicU64::new(observe_at),
         })
     }
 
@@ -113,14 +150,76 @@ impl MemoryPool {
 
     /// Evicts a few entries, if the budget is exceeded.
     pub(crate) fn evict(&self) {
-        if self.account.bytes() <= self.budget.load(Relaxed) {
-            return;
+        if self.account.bytes() > self.budget.load(Relaxed) {
+            self.evict_at_most(EVICTIONS_PER_ADMISSION);
         }
-        let victims = self.residency.lock().evictions(EVICTIONS_PER_ADMISSION);
+    }
+
+    fn evict_at_most(&self, limit: usize) {
+        let victims = self.residency.lock().evictions(limit);
         for entry in victims {
             entry.evict();
         }
     }
+
+    /// Adjusts the budget to the reads, at most once in each period. Called after reads and for received objects.
+    pub(crate) fn observe(&self, now: Duration) {
+        let due = self.observe_at.load(Relaxed);
+        if nanos(now) < due {
+            return;
+        }
+        let next = nanos(now.saturating_add(OBSERVATION_PERIOD));
+        let is_first = self.observe_at.compare_exchange(due, next, Relaxed, Relaxed).is_ok();
+        if let Some(auto) = self.auto.as_ref().filter(|_| is_first) {
+            self.adjust(auto, now);
+        }
+    }
+
+    fn adjust(&self, auto: &Mutex<AutoBudget>, now: Duration) {
+        let memory = (self.read_memory)();
+        let informers: Vec<_> = self.informers.lock().iter().filter_map(Weak::upgrade).collect();
+        let reads: Vec<_> = informers.iter().map(|informer| informer.take_reads()).collect();
+        let observation = Observation {
+            decodes: reads.iter().map(|reads| reads.decodes).sum(),
+            decode_time: reads.iter().map(|reads| reads.decode_time).sum(),
+            hits: reads.iter().map(|reads| reads.hits).sum(),
+            decoded_bytes: self.account.bytes() as u64,
+            wanted_bytes: informers.iter().map(|informer| informer.decodable_bytes()).sum(),
+            resident: memory.resident,
+            ceiling: memory.ceiling(CEILING_PERCENT),
+        };
+        let Decision { budget, pressure } = auto.lock().observe(now, &observation);
+        let before = self.budget();
+        if budget != before {
+            debug!(before, budget, decodes = observation.decodes, "memory budget changed");
+            self.set_budget(usize::try_from(budget).unwrap_or(usize::MAX));
+        }
+        if let Some(pressure) = pressure {
+            let busiest = informers.iter().zip(&reads).max_by_key(|(_, reads)| reads.decode_time);
+            let informer = busiest.map_or("", |(informer, _)| informer.informer());
+            warn!(
+                informer,
+                decodes_per_second = pressure.decodes_per_second,
+                core_share = pressure.core_share,
+                budget_bytes = pressure.budget,
+                wanted_bytes = pressure.wanted_bytes,
+                "reads decode objects often, and memory is too scarce to keep them decoded; read by an index, \
+                 cache a narrow type or metadata only, or raise the memory limit"
+            );
+        }
+    }
+
+    fn set_budget(&self, bytes: usize) {
+        self.residency.lock().set_budget(bytes);
+        self.budget.store(bytes, Relaxed);
+        while self.residency.lock().is_over_budget() {
+            self.evict_at_most(EVICTIONS_PER_LOCK);
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for MemoryPool {

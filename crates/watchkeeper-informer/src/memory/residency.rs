@@ -96,6 +96,7 @@ impl Account {
     }
 
     /// Returns the number of objects that are kept decoded.
+    #[cfg(test)]
     pub(crate) fn objects(&self) -> usize {
         self.objects.load(Ordering::Relaxed)
     }
@@ -146,11 +147,13 @@ impl<E: Resident + ?Sized> Residency<E> {
     }
 
     /// Returns the budget in bytes.
+    #[cfg(test)]
     pub(crate) fn budget(&self) -> usize {
         self.budget
     }
 
     /// Returns how many objects were evicted so far.
+    #[cfg(test)]
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }

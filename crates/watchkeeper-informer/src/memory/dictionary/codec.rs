@@ -11,7 +11,7 @@ const LEVEL: i32 = 1;
 /// The size up to which the buffers and the context of a [`Compressor`] are kept between two objects.
 const RETAINED_BYTES: usize = 256 << 10;
 
-/// One generation of a dictionary: packs objects, and unpacks the ones that it packed.
+/// A generation of a dictionary, which packs objects and unpacks the ones that it packed.
 ///
 /// A packed object can be unpacked only by the codec that packed it, so whatever stores packed bytes stores an
 /// `Arc<Codec>` with them. A codec never changes. It needs no memory besides [`memory_bytes`](Self::memory_bytes).
@@ -62,6 +62,7 @@ impl Codec {
     }
 
     /// Returns the bytes that the codec occupies.
+    #[cfg(test)]
     pub(crate) fn memory_bytes(&self) -> usize {
         let dictionary = self
             .dictionary

@@ -18,7 +18,7 @@ impl Default for RenewalOptions {
     }
 }
 
-/// What to do after an object was packed.
+/// The next step after an object was packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advice {
     /// The dictionary is good enough.

@@ -87,11 +87,13 @@ impl Trainer {
     }
 
     /// Returns the number of samples.
+    #[cfg(test)]
     pub(crate) fn samples(&self) -> usize {
         self.samples.len()
     }
 
     /// Returns the bytes that the samples occupy.
+    #[cfg(test)]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes + self.samples.capacity() * size_of::<Box<[u8]>>()
     }

@@ -37,7 +37,7 @@ struct Ends {
 /// Values in numbered slots. Each slot is in one list, whose order is that of insertion.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    slots: Vec<Slot<T>>,
+    all: Vec<Slot<T>>,
     lists: [Ends; LISTS],
     first_free: u32,
 }
@@ -45,7 +45,7 @@ pub(super) struct Slots<T> {
 impl<T> Default for Slots<T> {
     fn default() -> Self {
         let empty = Ends { first: NONE, last: NONE, len: 0, bytes: 0 };
-        Self { slots: Vec::new(), lists: [empty; LISTS], first_free: NONE }
+        Self { all: Vec::new(), lists: [empty; LISTS], first_free: NONE }
     }
 }
 
@@ -64,13 +64,13 @@ impl<T> Slots<T> {
     pub(super) fn insert(&mut self, list: List, value: T, bytes: usize) -> Option<u32> {
         let slot = Slot { used: Some((list, value)), bytes, previous: NONE, next: NONE };
         let number = self.first_free;
-        let number = if let Some(free) = self.slots.get_mut(number as usize) {
+        let number = if let Some(free) = self.all.get_mut(number as usize) {
             self.first_free = free.next;
             *free = slot;
             number
         } else {
-            let number = u32::try_from(self.slots.len()).ok().filter(|number| *number != NONE)?;
-            self.slots.push(slot);
+            let number = u32::try_from(self.all.len()).ok().filter(|number| *number != NONE)?;
+            self.all.push(slot);
             number
         };
         self.link(number, list);
@@ -80,14 +80,14 @@ impl<T> Slots<T> {
     /// Returns the first slot of a list and its value.
     pub(super) fn front(&self, list: List) -> Option<(u32, &T)> {
         let number = self.lists[list as usize].first;
-        let (_, value) = self.slots.get(number as usize)?.used.as_ref()?;
+        let (_, value) = self.all.get(number as usize)?.used.as_ref()?;
         Some((number, value))
     }
 
     /// Moves a slot to the end of a list.
     pub(super) fn move_to(&mut self, number: u32, list: List) {
         self.unlink(number);
-        if let Some(Slot { used: Some((of_slot, _)), .. }) = self.slots.get_mut(number as usize) {
+        if let Some(Slot { used: Some((of_slot, _)), .. }) = self.all.get_mut(number as usize) {
             *of_slot = list;
             self.link(number, list);
         }
@@ -96,7 +96,7 @@ impl<T> Slots<T> {
     /// Frees a slot. A free slot is ignored.
     pub(super) fn remove(&mut self, number: u32) {
         self.unlink(number);
-        let Some(slot) = self.slots.get_mut(number as usize) else { return };
+        let Some(slot) = self.all.get_mut(number as usize) else { return };
         if slot.used.take().is_some() {
             slot.next = self.first_free;
             self.first_free = number;
@@ -114,18 +114,18 @@ impl<T> Slots<T> {
             ends.first = number;
         }
         ends.len += 1;
-        if let Some(slot) = self.slots.get_mut(number as usize) {
+        if let Some(slot) = self.all.get_mut(number as usize) {
             slot.previous = last;
             slot.next = NONE;
             ends.bytes += slot.bytes;
         }
-        if let Some(slot) = self.slots.get_mut(last as usize) {
+        if let Some(slot) = self.all.get_mut(last as usize) {
             slot.next = number;
         }
     }
 
     fn unlink(&mut self, number: u32) {
-        let Some(Slot { used: Some((list, _)), bytes, previous, next }) = self.slots.get(number as usize)
+        let Some(Slot { used: Some((list, _)), bytes, previous, next }) = self.all.get(number as usize)
         else {
             return;
         };
@@ -139,10 +139,10 @@ impl<T> Slots<T> {
         if ends.last == number {
             ends.last = previous;
         }
-        if let Some(slot) = self.slots.get_mut(previous as usize) {
+        if let Some(slot) = self.all.get_mut(previous as usize) {
             slot.next = next;
         }
-        if let Some(slot) = self.slots.get_mut(next as usize) {
+        if let Some(slot) = self.all.get_mut(next as usize) {
             slot.previous = previous;
         }
     }
