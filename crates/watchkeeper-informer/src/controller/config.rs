@@ -13,7 +13,7 @@ use watchkeeper_client::list_watch::ListerWatcher;
 use crate::{
     Object, ObjectKey,
     delta_fifo::FifoOptions,
-    memory::{MemoryPolicy, MemoryPool, ObjectMemory, Packer},
+    memory::{MIN_SAMPLES, MemoryPolicy, MemoryPool, ObjectMemory, Packer},
     reflector::{
         Reflector, ReflectorOptions, RelistLimiter, Transform, TransformError, WatchErrorHook, WatchFailure,
     },
@@ -54,6 +54,8 @@ pub struct Config<K> {
     limiter: Option<RelistLimiter>,
     /// The budget that the informer shares with others. `None` for one of its own.
     pool: Option<Arc<MemoryPool>>,
+    /// The number of objects on which a dictionary is trained.
+    min_samples: usize,
 }
 
 /// A collection with its namespace, or without one for a source of all objects.
@@ -96,6 +98,7 @@ impl<K: Object> Config<K> {
             hook: None,
             limiter: None,
             pool: None,
+            min_samples: MIN_SAMPLES,
         }
     }
 
@@ -188,6 +191,13 @@ impl<K: Object> Config<K> {
         self
     }
 
+    /// Sets the number of objects on which a dictionary is trained. For tests with few objects.
+    #[doc(hidden)]
+    pub fn dictionary_samples(mut self, samples: usize) -> Self {
+        self.min_samples = samples.max(1);
+        self
+    }
+
     /// Shares the budget of a factory.
     pub(crate) fn memory_pool(mut self, pool: Arc<MemoryPool>) -> Self {
         self.pool = Some(pool);
@@ -202,7 +212,7 @@ impl<K: Object> Config<K> {
 
     /// Creates the last step of the intake of all sources.
     pub(crate) fn packer(&self, memory: Arc<ObjectMemory>) -> Packer<K> {
-        Packer::new(memory, self.transform.clone())
+        Packer::new(memory, self.transform.clone(), self.min_samples)
     }
 
     /// Creates the reflector of one source.

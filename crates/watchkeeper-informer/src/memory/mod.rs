@@ -31,7 +31,7 @@ mod stats;
 pub(crate) use self::{
     dictionary::codec::{Codec, Compressor},
     object_memory::ObjectMemory,
-    packer::Packer,
+    packer::{MIN_SAMPLES, Packer},
     pool::{Evict, MemoryPool, Read},
     residency::{Charge, Residence, Resident},
 };

@@ -24,8 +24,8 @@ use crate::{
     sync::Mutex,
 };
 
-/// The number of samples from which a dictionary is trained.
-const MIN_SAMPLES: usize = 256;
+/// The default number of samples from which a dictionary is trained.
+pub(crate) const MIN_SAMPLES: usize = 256;
 
 /// The bytes of samples from which a dictionary is trained, whatever their number.
 const MIN_SAMPLE_BYTES: usize = 1 << 20;
@@ -63,6 +63,7 @@ enum Compression<K> {
 
 /// The entries whose bytes are not compressed.
 struct PlainEntries<K> {
+    min_samples: usize,
     entries: Vec<Weak<Entry<K>>>,
     bytes: usize,
     /// The number of entries at which dropped ones are removed.
@@ -80,8 +81,13 @@ struct ActiveCompression {
 }
 
 impl<K: Object> Packer<K> {
-    pub(crate) fn new(memory: Arc<ObjectMemory>, transform: Option<Transform<K>>) -> Self {
-        let compression = Compression::Plain(PlainEntries::default());
+    /// Creates a packer that trains a dictionary on `min_samples` objects.
+    pub(crate) fn new(
+        memory: Arc<ObjectMemory>,
+        transform: Option<Transform<K>>,
+        min_samples: usize,
+    ) -> Self {
+        let compression = Compression::Plain(PlainEntries::new(min_samples));
         let state = PackerState { format: None, shared: SharedMetadataTable::default(), compression };
         Self { memory, transform, state: Mutex::new(state) }
     }
@@ -189,9 +195,9 @@ impl<K: Object> PackerState<K> {
     }
 }
 
-impl<K> Default for PlainEntries<K> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), bytes: 0, sweep_at: MIN_SAMPLES }
+impl<K> PlainEntries<K> {
+    fn new(min_samples: usize) -> Self {
+        Self { min_samples, entries: Vec::new(), bytes: 0, sweep_at: min_samples }
     }
 }
 
@@ -200,14 +206,14 @@ impl<K: Object> PlainEntries<K> {
         if self.entries.len() >= self.sweep_at {
             // A weak reference keeps the memory of an entry allocated.
             self.entries.retain(|entry| entry.strong_count() > 0);
-            self.sweep_at = (2 * self.entries.len()).max(MIN_SAMPLES);
+            self.sweep_at = (2 * self.entries.len()).max(self.min_samples);
         }
         self.entries.push(Arc::downgrade(entry));
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
     fn are_enough(&self) -> bool {
-        self.entries.len() >= MIN_SAMPLES || self.bytes >= MIN_SAMPLE_BYTES
+        self.entries.len() >= self.min_samples || self.bytes >= MIN_SAMPLE_BYTES
     }
 
     /// Trains a dictionary on the entries and compresses them.

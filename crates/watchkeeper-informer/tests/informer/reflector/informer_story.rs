@@ -15,6 +15,8 @@
 //! | S11 | in the end no handler misses anything |
 //! | S12 | an object that cannot be decoded is quarantined and reported, and no other is |
 //! | S13 | no object changes after it was returned |
+//!
+//! They hold under every memory policy. With the smallest budgets, objects are packed and decoded all the time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,7 +26,7 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 use watchkeeper_client::decode::Identity;
 use watchkeeper_informer::{
-    CacheReader, Cached, SharedIndexInformer, Snapshot,
+    CacheReader, Cached, MemoryPolicy, SharedIndexInformer, Snapshot,
     controller::Config,
     event::Event,
     handler::{HandlerOptions, Registration},
@@ -255,11 +257,29 @@ impl Stage {
     }
 }
 
-async fn perform(acts: Vec<Act>, options: ReflectorOptions) -> Result<(), TestCaseError> {
+/// A memory policy, and the number of objects on which a dictionary is trained.
+fn memory() -> impl Strategy<Value = (MemoryPolicy, usize)> {
+    let policy = prop_oneof![
+        Just(MemoryPolicy::Decoded),
+        Just(MemoryPolicy::Auto),
+        Just(MemoryPolicy::Packed),
+        // Room for none, one or a few of the objects.
+        (1..20_000_u64).prop_map(MemoryPolicy::Budget),
+    ];
+    (policy, prop_oneof![1..12_usize, Just(1_000)])
+}
+
+async fn perform(
+    acts: Vec<Act>,
+    options: ReflectorOptions,
+    (policy, samples): (MemoryPolicy, usize),
+) -> Result<(), TestCaseError> {
     let world = Shared(Arc::new(Mutex::new(World::without_sink())));
     let config = Config::new("story", world.clone())
         .reflector(options)
         .resync_period(Duration::from_hours(1))
+        .memory(policy)
+        .dictionary_samples(samples)
         .batch_keys(3);
     let informer = SharedIndexInformer::new(config);
     let mut stage = Stage { world, informer, listeners: Vec::new(), indexes: 0, reached: 0 };
@@ -311,7 +331,8 @@ proptest! {
         is_streaming in any::<bool>(),
         has_pages in any::<bool>(),
         seed in any::<u64>(),
+        memory in memory(),
     ) {
-        run_paused(perform(acts, random_options(seed, is_streaming, has_pages)))?;
+        run_paused(perform(acts, random_options(seed, is_streaming, has_pages), memory))?;
     }
 }
