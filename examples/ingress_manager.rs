@@ -61,7 +61,7 @@ async fn reconcile(request: Request<Service>, context: Context) -> Result<Action
     let namespace = service.namespace().unwrap_or_default();
     let name = service.name_any();
     let ingresses = context.client().resource::<Ingress>().namespace(&namespace);
-    let existing = context.lister::<Ingress>()?.namespace(&*namespace).get(&name).ok();
+    let existing = context.lister::<Ingress>()?.namespace(&*namespace).get_opt(&name)?;
 
     let is_wanted = service.annotations().get(ANNOTATION).is_some_and(|value| value == "true");
     let log = |what: &str| writeln!(io::stdout(), "  {what} Ingress {namespace}/{name} ({})", request.causes);

@@ -29,7 +29,7 @@
 //!     };
 //!     let namespace = original.metadata.namespace.as_deref().unwrap_or_default();
 //!     // The cache shows the writes of earlier reconciles, so a missing copy has to be created.
-//!     if ctx.lister::<ConfigMap>()?.get(ObjectKey::new(Some(namespace), name)?).is_err() {
+//!     if !ctx.lister::<ConfigMap>()?.contains(ObjectKey::new(Some(namespace), name)?) {
 //!         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
 //!         let copy = ConfigMap { metadata, ..ConfigMap::clone(&original) };
 //!         let maps = ctx.client().resource::<ConfigMap>().namespace(namespace);

@@ -49,7 +49,7 @@ pub async fn reconcile(request: Request<Foo>, context: Context) -> Result<Action
         }
     };
 
-    let cached = context.lister::<Deployment>()?.namespace(&*namespace).get(name).ok();
+    let cached = context.lister::<Deployment>()?.namespace(&*namespace).get_opt(name)?;
     let deployment = match cached {
         None => Arc::new(deployments.create(&PostParams::default(), &wanted(&foo)).await?),
         Some(deployment) if !owner::is_controlled_by(&*deployment, &*foo) => {

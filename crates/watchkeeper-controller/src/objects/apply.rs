@@ -147,7 +147,7 @@ impl Applier {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use watchkeeper_controller::{Context, ReconcileError, objects::apply::Applier};
     /// # async fn example(context: Context, applier: Applier, wanted: ConfigMap) -> Result<(), ReconcileError> {
-    /// let cached = context.lister::<ConfigMap>()?.namespace("default").get("settings").ok();
+    /// let cached = context.lister::<ConfigMap>()?.namespace("default").get_opt("settings")?;
     /// applier.apply(&context, &wanted, cached.as_deref()).await?;
     /// # Ok(())
     /// # }

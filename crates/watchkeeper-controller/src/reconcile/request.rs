@@ -15,7 +15,8 @@ use watchkeeper_workqueue::{Causes, Priority};
 pub struct Request<K> {
     /// The key of the object.
     pub key: ObjectKey,
-    /// The cached object. `None` if it was deleted, in which case the reconciler cleans up its remains.
+    /// The cached object. `None` if it was deleted, in which case the reconciler cleans up its remains. The reconciler is
+    /// not called for an object that cannot be decoded; its key fails with a terminal error.
     pub object: Option<Arc<K>>,
     /// The causes that were merged into this request.
     pub causes: Causes,

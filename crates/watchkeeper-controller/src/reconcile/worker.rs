@@ -161,9 +161,14 @@ async fn reconcile<K: Object, R: Reconciler<K>>(
     item: &Item<'_, ObjectKey>,
     context: &Context,
 ) -> ReconcileResult {
+    let object = match state.cache.cached(item.key()).map(|object| object.get()).transpose() {
+        Ok(object) => object,
+        // The object exists, so the reconciler must not clean up. Its next version enqueues the key.
+        Err(error) => return ReconcileResult::Returned(Err(ReconcileError::terminal(error))),
+    };
     let request = Request {
         key: item.key().clone(),
-        object: state.cache.get(item.key()),
+        object,
         causes: item.causes().clone(),
         failures: item.failures(),
         priority: item.priority(),

@@ -56,7 +56,7 @@ async fn keep_secret(
                 .unwrap();
                 owner::set_controller(&*config, &mut secret)?;
                 let cached =
-                    context.lister::<Secret>().unwrap().namespace(namespace.as_str()).get(&name).ok();
+                    context.lister::<Secret>().unwrap().namespace(namespace.as_str()).get_opt(&name).unwrap();
                 let applied = applier.unwrap().apply(&context, &secret, cached.as_deref()).await;
                 if let Applied::Changed(_) = applied? {
                     log.lock().push(format!("{replica} made {name}"));

@@ -183,6 +183,21 @@ impl<K: Object> Lister<K> {
         self.find(KeyRef::split(key.as_ref()))
     }
 
+    /// Returns the object with this key, or `None` if it is not in the cache.
+    ///
+    /// # Errors
+    /// Returns [`Undecodable`] if the object is in the cache and cannot be decoded, so that it is not taken for an object
+    /// that does not exist.
+    #[doc(alias = "IgnoreNotFound")]
+    pub fn get_opt(&self, key: impl AsRef<str>) -> Result<Option<Arc<K>>, Undecodable> {
+        self.find_opt(KeyRef::split(key.as_ref()))
+    }
+
+    /// Returns whether the cache contains an object with this key. No object is decoded.
+    pub fn contains(&self, key: impl AsRef<str>) -> bool {
+        self.store.contains(key)
+    }
+
     /// Returns a lister of one namespace.
     #[doc(alias = "NewNamespaced")]
     pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> NamespaceLister<K> {
@@ -208,6 +223,10 @@ impl<K: Object> Lister<K> {
     fn find(&self, key: KeyRef<'_>) -> Result<Arc<K>, GetError> {
         let cached = self.store.cached_in(Some(key.namespace), key.name);
         Ok(cached.ok_or_else(|| self.resource.not_found(key))?.get()?)
+    }
+
+    fn find_opt(&self, key: KeyRef<'_>) -> Result<Option<Arc<K>>, Undecodable> {
+        self.store.cached_in(Some(key.namespace), key.name).map(|object| object.get()).transpose()
     }
 }
 
@@ -245,6 +264,19 @@ impl<K: Object> NamespaceLister<K> {
     /// Returns a [`GetError`] if the object is not in the cache, or cannot be decoded.
     pub fn get(&self, name: &str) -> Result<Arc<K>, GetError> {
         self.lister.find(KeyRef { namespace: &self.namespace, name })
+    }
+
+    /// Returns the object with this name, or `None` if it is not in the cache.
+    ///
+    /// # Errors
+    /// Returns [`Undecodable`] if the object is in the cache and cannot be decoded.
+    pub fn get_opt(&self, name: &str) -> Result<Option<Arc<K>>, Undecodable> {
+        self.lister.find_opt(KeyRef { namespace: &self.namespace, name })
+    }
+
+    /// Returns whether the namespace contains an object with this name. No object is decoded.
+    pub fn contains(&self, name: &str) -> bool {
+        self.lister.store.cached_in(Some(&self.namespace), name).is_some()
     }
 }
 

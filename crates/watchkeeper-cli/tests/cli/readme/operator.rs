@@ -16,7 +16,7 @@ async fn reconcile(request: Request<Namespace>, context: Context) -> Result<Acti
     let Some(namespace) = request.object else { return Ok(Action::done()) }; // deleted
     let name = namespace.name_any();
     // The cache contains the earlier writes of this reconciler.
-    let is_present = context.lister::<ConfigMap>()?.namespace(&*name).get(NAME).is_ok();
+    let is_present = context.lister::<ConfigMap>()?.namespace(&*name).contains(NAME);
     if is_present || namespace.metadata.deletion_timestamp.is_some() {
         return Ok(Action::done());
     }

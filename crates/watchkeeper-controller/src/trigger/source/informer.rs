@@ -121,12 +121,12 @@ impl<W: Object> Source for InformerSource<W> {
 
 impl<W: Object> CacheView for InformerSource<W> {
     fn state_of(&self, object: &ObjectKey) -> Option<CachedState> {
-        let object = self.reader.get(object)?;
-        let meta = object.meta();
+        let object = self.reader.cached(object)?;
+        let metadata = object.metadata();
         Some(CachedState {
-            version: ResourceVersion::of(&*object),
-            uid: meta.uid.clone(),
-            is_terminating: meta.deletion_timestamp.is_some(),
+            version: object.resource_version(),
+            uid: metadata.uid().map(str::to_owned),
+            is_terminating: metadata.is_being_deleted(),
         })
     }
 

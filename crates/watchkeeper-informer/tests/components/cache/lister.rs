@@ -60,6 +60,12 @@ fn an_object_is_got_by_key_or_by_name_in_its_namespace() {
     assert_eq!(keys_of([lister.namespace("bank").get("web").unwrap()]), ["bank/web"]);
     assert!(lister.namespace("bank").get("db").is_err());
     assert!(lister.namespace("bank").get("../shop/web").is_err());
+    assert_eq!(keys_of(lister.get_opt("bank/web").unwrap()), ["bank/web"]);
+    assert_eq!(keys_of(lister.namespace("bank").get_opt("web").unwrap()), ["bank/web"]);
+    assert_eq!((lister.get_opt("bank/db"), lister.namespace("bank").get_opt("db")), (Ok(None), Ok(None)));
+    assert!(lister.contains("bank/web") && !lister.contains("bank/db"));
+    let bank = lister.namespace("bank");
+    assert!(bank.contains("web") && !bank.contains("db") && !bank.contains("../shop/web"));
     assert_eq!(lister.keys().len(), 5);
     assert_eq!(lister.snapshot().len(), 5);
 }

@@ -121,9 +121,13 @@ fn counted(runs: &Arc<AtomicU32>) -> impl Fn(ConfigMap) -> Result<ConfigMap, Tra
 
 fn objects(change: &WatchDelta<ConfigMap>) -> Vec<Arc<ConfigMap>> {
     match change {
-        WatchDelta::Added(one) | WatchDelta::Updated(one) => vec![one.object.get().unwrap()],
-        WatchDelta::Deleted { object, .. } => object.iter().map(|object| object.get().unwrap()).collect(),
-        WatchDelta::Replaced(all) => all.objects.iter().map(|one| one.object.get().unwrap()).collect(),
+        WatchDelta::Added(one) | WatchDelta::Updated(one) => vec![one.object.get().expect("decodes")],
+        WatchDelta::Deleted { object, .. } => {
+            object.iter().map(|object| object.get().expect("decodes")).collect()
+        }
+        WatchDelta::Replaced(all) => {
+            all.objects.iter().map(|one| one.object.get().expect("decodes")).collect()
+        }
         _ => Vec::new(),
     }
 }
