@@ -157,18 +157,15 @@ impl Nodes<'_> {
         for (member, (name, node)) in members.iter().enumerate() {
             let (read, write) = match node {
                 Node::Leaf(leaf) => (self.read_member(*leaf), self.write_member(name, *leaf)),
-                _ => {
-                    let number = self.generate(node);
-                    let (reader, writer) = (reader(number), writer(number));
-                    let write = quote!(narrow::SerializeMap::serialize_entry(&mut members, #name, &#writer(view, index))?;);
+                Node::List(_) => {
+                    let (reader, write) = self.member(name, node);
                     // A nested list is written once, with all its values, in the first item of the outer one.
-                    match node {
-                        Node::List(_) => (
-                            quote!(narrow::read_list_member::<#reader, A>(slots, members)?),
-                            quote!(if index == 0 { #write }),
-                        ),
-                        _ => (quote!(narrow::read_object_member::<#reader, A>(slots, members)?), write),
-                    }
+                    let write = quote!(if index == 0 { #write });
+                    (quote!(narrow::read_list_member::<#reader, A>(slots, members)?), write)
+                }
+                Node::Object(_) | Node::Empty => {
+                    let (reader, write) = self.member(name, node);
+                    (quote!(narrow::read_object_member::<#reader, A>(slots, members)?), write)
                 }
             };
             reads.push(quote!(#member => #read,));
@@ -204,22 +201,18 @@ impl Nodes<'_> {
 
     fn list(&mut self, item: &Node) -> (TokenStream, TokenStream) {
         let lengths = self.lengths(item);
-        let (read, write) = match item {
+        let (read, value) = match item {
             Node::Leaf(leaf) => {
                 let (slot, field) = (slot_name(*leaf), self.field(*leaf));
-                (
-                    quote!(narrow::read_item(&mut slots.#slot, items)),
-                    quote!(narrow::SerializeSeq::serialize_element(&mut items, &view.#field[index])?;),
-                )
+                (quote!(narrow::read_item(&mut slots.#slot, items)), quote!(view.#field[index]))
             }
-            _ => {
-                let number = self.generate(item);
-                let (reader, writer) = (reader(number), writer(number));
-                let read = match item {
-                    Node::List(_) => quote!(narrow::read_list_item::<#reader, A>(slots, items)),
-                    _ => quote!(narrow::read_object_item::<#reader, A>(slots, items)),
-                };
-                (read, quote!(narrow::SerializeSeq::serialize_element(&mut items, &#writer(view, index))?;))
+            Node::List(_) => {
+                let (reader, writer) = self.part(item);
+                (quote!(narrow::read_list_item::<#reader, A>(slots, items)), quote!(#writer(view, index)))
+            }
+            Node::Object(_) | Node::Empty => {
+                let (reader, writer) = self.part(item);
+                (quote!(narrow::read_object_item::<#reader, A>(slots, items)), quote!(#writer(view, index)))
             }
         };
         let reader = reader(self.count);
@@ -240,11 +233,25 @@ impl Nodes<'_> {
             let length = [#(#lengths),*].into_iter().max().unwrap_or(0);
             let mut items = narrow::Serializer::serialize_seq(serializer, ::core::option::Option::Some(length))?;
             for index in 0..length {
-                #write
+                narrow::SerializeSeq::serialize_element(&mut items, &#value)?;
             }
             narrow::SerializeSeq::end(items)
         };
         (read, write)
+    }
+
+    /// Generates a part of a node. Returns the names of its reader and its writer.
+    fn part(&mut self, node: &Node) -> (Ident, Ident) {
+        let number = self.generate(node);
+        (reader(number), writer(number))
+    }
+
+    /// Generates the part of an object below a name. Returns the name of its reader, and the code that writes it.
+    fn member(&mut self, name: &str, node: &Node) -> (Ident, TokenStream) {
+        let (reader, writer) = self.part(node);
+        let write =
+            quote!(narrow::SerializeMap::serialize_entry(&mut members, #name, &#writer(view, index))?;);
+        (reader, write)
     }
 
     /// Returns expressions for the number of items that the values below an item take.

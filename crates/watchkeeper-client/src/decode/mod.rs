@@ -27,6 +27,7 @@ mod json;
 mod list;
 mod metadata;
 mod probe;
+mod retain;
 mod scan;
 mod spill;
 #[cfg(test)]

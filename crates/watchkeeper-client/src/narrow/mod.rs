@@ -83,5 +83,7 @@
 
 #[doc(hidden)]
 pub mod support;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use watchkeeper_derive::Narrow;
