@@ -77,7 +77,7 @@ async fn main() -> Outcome {
         }
     }
     factory.shutdown().await; // ends all watches, handlers and tasks
-    writeln!(out, "next: informer_workqueue, which adds workers")?;
+    writeln!(out, "next: narrow_types, for smaller caches")?;
     Ok(())
 }
 

@@ -27,6 +27,7 @@
 //! | [`discovery`] | the resources of the server, and the mapping between kinds and resources |
 //! | [`list_watch`] | list and watch as streams of objects: the [`list_watch::ListerWatcher`] trait and its sources |
 //! | [`decode`] | decoding of bytes to objects: splitting, probing, parsing |
+//! | [`narrow`] | views of a kind that contain only the fields a program reads |
 //! | [`classify`] | the table from failures of lists and watches to recoveries |
 //! | [`mod@error`] | the error of all requests, and its parts |
 //! | [`limits`] | memory limits of a response |
@@ -57,6 +58,7 @@ pub mod dynamic;
 pub mod error;
 pub mod limits;
 pub mod list_watch;
+pub mod narrow;
 pub mod rest;
 pub mod transport;
 pub mod wait;

@@ -89,6 +89,36 @@
 //! # }
 //! ```
 //!
+//! # Narrow types
+//!
+//! A controller that reads three fields of a Pod can cache these three fields. [`Narrow`] derives a view of a kind: a type of
+//! its own for clients, listers and informers, which decode and keep nothing else. [`client::narrow`] describes paths, types and
+//! limitations.
+//!
+//! ```
+//! use watchkeeper::{Narrow, k8s_openapi::api::core::v1::Pod, kube_core::ObjectMeta, prelude::*};
+//!
+//! /// The fields of a Pod that the controller reads.
+//! #[derive(Narrow, Clone, Debug)]
+//! #[narrow(Pod)]
+//! struct PodView {
+//!     metadata: ObjectMeta, // name, namespace, uid, resourceVersion, labels, owners, finalizers, …
+//!     #[narrow("spec.nodeName")]
+//!     node: Option<String>,
+//!     #[narrow("status.phase")]
+//!     phase: Option<String>,
+//!     #[narrow("spec.containers[].image")]
+//!     images: Vec<String>,
+//! }
+//!
+//! # fn example(factory: &SharedInformerFactory) {
+//! let pods = factory.informer::<PodView>();
+//! # }
+//! ```
+//!
+//! A controller that reads only metadata needs no type:
+//! [`metadata_of`](informer::SharedInformerFactory::metadata_of) returns an informer for which the server sends only metadata.
+//!
 //! # Custom resources
 //!
 //! kube's derive works unchanged in crates that depend on `kube` with its feature `derive`, and on `k8s-openapi`, `schemars`,
@@ -133,7 +163,7 @@
 
 pub use k8s_openapi;
 pub use kube_core;
-pub use watchkeeper_client::kube_client;
+pub use watchkeeper_client::{kube_client, narrow::Narrow};
 
 #[cfg(feature = "derive")]
 pub use kube_derive::{CustomResource, KubeSchema};

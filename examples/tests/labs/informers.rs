@@ -25,6 +25,32 @@ async fn the_informer_reports_the_whole_life_of_a_pod() {
 }
 
 #[tokio::test]
+async fn narrow_types_keep_a_part_of_each_pod() {
+    let program = env!("CARGO_BIN_EXE_narrow_types");
+    let cluster = Listening::start().await;
+    cluster.add_pod("mine", "Running").await;
+    for (ended, pod, nodes) in [
+        (run(program, &[]).await, "shop/web-0 is Running on node-1 with nginx", 2),
+        (cluster.run(program, &[]).await, "default/mine is Running on worker-7 with ", 0),
+    ] {
+        let lines = ended.lines();
+        assert!(lines.iter().any(|line| line.starts_with(pod)), "{lines:?}");
+        assert_eq!(
+            lines.iter().filter(|line| line.ends_with("from metadata only")).count(),
+            nodes,
+            "{lines:?}"
+        );
+        let sizes: Vec<usize> = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("bytes of JSON: "))
+            .flat_map(|sizes| sizes.split(|c: char| !c.is_ascii_digit()).filter_map(|size| size.parse().ok()))
+            .collect();
+        assert!(matches!(sizes[..], [whole, view] if view * 2 < whole), "{sizes:?}");
+    }
+    assert_eq!(cluster.pod_names().await, ["mine"]);
+}
+
+#[tokio::test]
 async fn the_queue_merges_changes_of_a_pod_and_delivers_its_deletion() {
     let program = env!("CARGO_BIN_EXE_informer_workqueue");
     let cluster = Listening::start().await;

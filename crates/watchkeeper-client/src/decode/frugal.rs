@@ -16,7 +16,7 @@ use serde::de::{
 };
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// A transparent wrapper around any participant in a deserialization. Everything that it passes on is wrapped
 /// in turn, if it can contain a list. Values, errors and type names, by which some types are recognized, are

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 
 use serde::de::DeserializeOwned;
-use serde_json::{Deserializer, error::Category};
+use serde_json::{Deserializer, de::StrRead, error::Category};
 
 use super::{
     Decode, DecodeError, Header,
     cut::{managed_fields, without},
     frugal::Frugal,
     header::header,
+    retain::decode_retaining,
     walk::Walk,
 };
 use crate::limits::Limits;
@@ -77,10 +78,83 @@ impl Json {
 }
 
 impl Json {
+    /// Decodes one object, and appends compact JSON of everything that `K` reads to `retained`.
+    ///
+    /// The appended JSON decodes to the same `K`. It contains no member that `K` ignores, so for a type with few fields
+    /// it is a small part of the object. After an error, `retained` is as before.
+    ///
+    /// A type that reads the document through a buffer, such as an untagged enum, retains the whole buffer.
+    ///
+    /// ```
+    /// use watchkeeper_client::decode::{Decode, Json};
+    ///
+    /// #[derive(Debug, PartialEq, serde::Deserialize)]
+    /// struct Ports {
+    ///     ports: Vec<u16>,
+    /// }
+    ///
+    /// let mut retained = Vec::new();
+    /// let ports: Ports = Json::new().decode_retaining(br#"{"name": "web", "ports": [80, 443]}"#, &mut retained)?;
+    /// assert_eq!(retained, br#"{"ports":[80,443]}"#);
+    /// assert_eq!(ports, Json::new().decode(&retained)?);
+    /// # Ok::<_, watchkeeper_client::decode::DecodeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the bytes are not a `K`.
+    pub fn decode_retaining<K: DeserializeOwned>(
+        &self,
+        object: &[u8],
+        retained: &mut Vec<u8>,
+    ) -> Result<K, DecodeError> {
+        let start = retained.len();
+        let decoded = self.decode_with(object, |deserializer| decode_retaining(deserializer, retained));
+        if decoded.is_err() {
+            // The parser rejects bytes after the object only when the object is written.
+            retained.truncate(start);
+        }
+        decoded
+    }
+
+    /// Returns the number of bytes that [`Json::decode_retaining`] retains of one object.
+    ///
+    /// Compared with the length of the object, it shows whether `K` is a narrow type.
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the bytes are not a `K`.
+    pub fn retained_bytes<K: DeserializeOwned>(&self, object: &[u8]) -> Result<usize, DecodeError> {
+        let mut retained = Vec::new();
+        self.decode_retaining::<K>(object, &mut retained)?;
+        Ok(retained.len())
+    }
+
+    /// Decodes one object by this function of the parser.
+    fn decode_with<K>(&self, object: &[u8], mut read: impl Read<K>) -> Result<K, DecodeError> {
+        if self.max_depth < PARSER_DEPTH {
+            Walk::new(object).skip(self.max_depth)?;
+        }
+        if self.keep_managed_fields {
+            return self.parse(object, &mut read);
+        }
+        let gone = managed_fields(object);
+        if gone.is_empty() {
+            return self.parse(object, &mut read);
+        }
+        let mut scratch = SCRATCH.take();
+        let parsed = self.parse(without(object, &gone, &mut scratch), &mut read);
+        if scratch.capacity() <= KEPT_SCRATCH_BYTES {
+            SCRATCH.set(scratch);
+        }
+        parsed.map_err(|error| {
+            // The offset refers to the received bytes, not to the shortened ones.
+            gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
+        })
+    }
+
     /// Parses a document up to the maximum depth. Few documents exceed the parser's own limit, so the depth
     /// is checked only if the parser fails.
-    fn parse<K: DeserializeOwned>(&self, bytes: &[u8]) -> Result<K, DecodeError> {
-        let result = parse(bytes);
+    fn parse<K>(&self, bytes: &[u8], read: &mut impl Read<K>) -> Result<K, DecodeError> {
+        let result = parse_to(bytes, Depth::Unknown, read);
         let is_deeper = || Walk::new(bytes).skip(PARSER_DEPTH).is_err();
         if self.max_depth <= PARSER_DEPTH
             || !matches!(result, Err(DecodeError::Syntax { .. }))
@@ -89,31 +163,13 @@ impl Json {
             return result;
         }
         Walk::new(bytes).skip(self.max_depth)?;
-        parse_to(bytes, Depth::Checked)
+        parse_to(bytes, Depth::Checked, read)
     }
 }
 
 impl<K: DeserializeOwned> Decode<K> for Json {
     fn decode(&self, object: &[u8]) -> Result<K, DecodeError> {
-        if self.max_depth < PARSER_DEPTH {
-            Walk::new(object).skip(self.max_depth)?;
-        }
-        if self.keep_managed_fields {
-            return self.parse(object);
-        }
-        let gone = managed_fields(object);
-        if gone.is_empty() {
-            return self.parse(object);
-        }
-        let mut scratch = SCRATCH.take();
-        let parsed = self.parse(without(object, &gone, &mut scratch));
-        if scratch.capacity() <= KEPT_SCRATCH_BYTES {
-            SCRATCH.set(scratch);
-        }
-        parsed.map_err(|error| {
-            // The offset refers to the received bytes, not to the shortened ones.
-            gone.iter().fold(error, |error, range| error.moved_behind(range.start as u64, range.len() as u64))
-        })
+        self.decode_with(object, |deserializer| K::deserialize(deserializer))
     }
 
     fn can_retain(&self) -> bool {
@@ -134,11 +190,23 @@ impl<K: DeserializeOwned> Decode<K> for Json {
         out.extend_from_slice(&object[kept..]);
         Ok(())
     }
+
+    fn decode_retaining(&self, object: &[u8], json: &mut Vec<u8>) -> Result<K, DecodeError> {
+        Self::decode_retaining(self, object, json)
+    }
 }
+
+/// The parser of a document.
+type Parser<'a, 'text> = Frugal<&'a mut Deserializer<StrRead<'text>>>;
+
+/// A function that reads a value from a parser.
+trait Read<K>: FnMut(Parser<'_, '_>) -> serde_json::Result<K> {}
+
+impl<K, F: FnMut(Parser<'_, '_>) -> serde_json::Result<K>> Read<K> for F {}
 
 /// Parses a whole document up to the parser's own depth limit.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
-    parse_to(bytes, Depth::Unknown)
+    parse_to(bytes, Depth::Unknown, &mut |deserializer: Parser<'_, '_>| T::deserialize(deserializer))
 }
 
 /// The knowledge about the depth of a document before parsing.
@@ -151,14 +219,14 @@ enum Depth {
 }
 
 /// Validating UTF-8 once is much cheaper than validating each string.
-fn parse_to<T: DeserializeOwned>(bytes: &[u8], depth: Depth) -> Result<T, DecodeError> {
+fn parse_to<T>(bytes: &[u8], depth: Depth, read: &mut impl Read<T>) -> Result<T, DecodeError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| DecodeError::Utf8 { offset: error.valid_up_to() as u64 })?;
     let mut deserializer = Deserializer::from_str(text);
     if let Depth::Checked = depth {
         deserializer.disable_recursion_limit();
     }
-    let value = T::deserialize(Frugal(&mut deserializer));
+    let value = read(Frugal(&mut deserializer));
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| refused(&error, bytes))
 }

@@ -13,8 +13,8 @@ use types::{Adjacent, External, Newtype};
 use super::*;
 use crate::decode::{Decode, Json};
 
-mod same;
-mod types;
+pub(in crate::decode) mod same;
+pub(in crate::decode) mod types;
 
 /// A value, or the message and position of the error.
 type Outcome<T> = Result<T, (String, usize, usize)>;

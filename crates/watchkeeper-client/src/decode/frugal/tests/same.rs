@@ -91,7 +91,7 @@ fn leaf() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-fn value() -> BoxedStrategy<Value> {
+pub(in crate::decode) fn value() -> BoxedStrategy<Value> {
     leaf()
         .prop_recursive(5, 60, 6, |inner| {
             prop_oneof![
@@ -105,7 +105,7 @@ fn value() -> BoxedStrategy<Value> {
 
 /// Generates documents of [`Everything`], of which about half are valid: any field may have any value, or be
 /// absent.
-fn everything() -> BoxedStrategy<String> {
+pub(in crate::decode) fn everything() -> BoxedStrategy<String> {
     let field = |texts: &'static [&'static str]| {
         prop_oneof![
             60 => prop::sample::select(texts).prop_map(|text| Some(text.to_owned())),

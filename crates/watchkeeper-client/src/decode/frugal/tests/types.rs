@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 
 /// A type with one field for each way of requesting a value.
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) struct Everything {
+pub(in crate::decode) struct Everything {
     option: Option<Vec<u8>>,
     optional: Option<Box<External>>,
     external: Vec<External>,
@@ -33,16 +33,16 @@ pub(super) struct Everything {
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) struct Newtype(pub(super) Vec<u8>);
+pub(in crate::decode) struct Newtype(pub(in crate::decode) Vec<u8>);
 
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) struct Pair(i64, Vec<i64>);
+pub(in crate::decode) struct Pair(i64, Vec<i64>);
 
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) struct Unit;
+pub(in crate::decode) struct Unit;
 
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) enum External {
+pub(in crate::decode) enum External {
     Unit,
     Newtype(Vec<u8>),
     Tuple(u8, Vec<u8>),
@@ -51,7 +51,7 @@ pub(super) enum External {
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(tag = "type")]
-pub(super) enum Internal {
+pub(in crate::decode) enum Internal {
     Unit,
     Newtype(BTreeMap<String, Vec<u8>>),
     Struct { list: Vec<Internal> },
@@ -59,7 +59,7 @@ pub(super) enum Internal {
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(tag = "type", content = "of")]
-pub(super) enum Adjacent {
+pub(in crate::decode) enum Adjacent {
     Unit,
     Newtype(Vec<u8>),
     Tuple(u8, Vec<u8>),
@@ -68,7 +68,7 @@ pub(super) enum Adjacent {
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
-pub(super) enum Untagged {
+pub(in crate::decode) enum Untagged {
     Number(u8),
     List(Vec<Untagged>),
     Tuple(String, Vec<u8>),
@@ -77,7 +77,7 @@ pub(super) enum Untagged {
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) struct Flat {
+pub(in crate::decode) struct Flat {
     list: Vec<u8>,
     #[serde(flatten)]
     named: Option<Named>,
@@ -86,12 +86,12 @@ pub(super) struct Flat {
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
-pub(super) struct Named {
+pub(in crate::decode) struct Named {
     name: Vec<String>,
 }
 
 /// Texts that match each field of [`Everything`].
-pub(super) const FITTING: [(&str, &[&str]); 21] = [
+pub(in crate::decode) const FITTING: [(&str, &[&str]); 21] = [
     ("option", &["null", "[]", "[1]", "[1,2]"]),
     ("optional", &["null", r#""Unit""#, r#"{"Newtype":[7]}"#]),
     (
@@ -145,7 +145,7 @@ pub(super) const FITTING: [(&str, &[&str]); 21] = [
 ];
 
 /// Returns a document with these texts for the fields of [`Everything`]; fields without a text are omitted.
-pub(super) fn document<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
+pub(in crate::decode) fn document<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
     let members =
         FITTING.iter().zip(texts).filter_map(|((name, _), text)| Some(format!("\"{name}\": {}", text?)));
     format!("{{\n{}\n}}", members.collect::<Vec<_>>().join(",\n"))
