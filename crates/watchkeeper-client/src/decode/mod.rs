@@ -9,6 +9,8 @@
 //! watch  chunk ─▶ FrameSplitter ─▶ split_event ─────┘
 //! ```
 //!
+//! Objects of built-in kinds may arrive as protobuf instead, in the same steps; see [`Protobuf`].
+//!
 //! The [`Identity`] of an object is read before the object is decoded, at a hundredth of the cost. An object
 //! that is already cached therefore need not be decoded, and an object that cannot be decoded can still be
 //! named.
@@ -23,27 +25,34 @@ pub(crate) mod event;
 mod frames;
 mod frugal;
 mod gunzip;
+mod header;
 mod json;
 mod list;
 mod metadata;
 mod probe;
+mod protobuf;
 mod scan;
 mod spill;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-pub use content::is_same_content;
+pub use content::{Content, Encoding, is_same_content};
 pub use cut::cut_managed_fields;
 pub use error::DecodeError;
-pub(crate) use event::{RawEvent, WatchEventType, split_event, status_of_event};
+pub(crate) use event::{Bookmark, RawEvent, WatchEventType, split_event, status_of_event};
 pub use frames::FrameSplitter;
 pub(crate) use gunzip::Gunzip;
+pub use header::{Header, OwnerHeader};
 pub use json::Json;
 pub use list::{ListEnvelope, ListSplitter};
 pub use metadata::ObjectMetadata;
 pub(crate) use probe::probe_kind;
 pub use probe::{Identity, probe};
+pub use protobuf::Protobuf;
+pub(crate) use protobuf::{
+    MessageFrames, MessageList, bookmark_of_message, is_message, split_message, status_of_message,
+};
 pub(crate) use walk::is_deeper_than;
 
 /// A decoder of the bytes of one object into a `K`.
@@ -56,4 +65,44 @@ pub trait Decode<K>: Send + Sync {
     /// # Errors
     /// Returns a [`DecodeError`] if the bytes are not a `K`. The error contains no bytes of the object.
     fn decode(&self, object: &[u8]) -> Result<K, DecodeError>;
+
+    /// Reads the identity of an object without decoding the object, and checks its kind.
+    ///
+    /// If `kind` is empty, every kind is accepted except tables. An object without a kind is accepted, because items of
+    /// lists may omit it. The default reads JSON.
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the object has another kind or no name.
+    fn identify(&self, object: &[u8], kind: &str) -> Result<Identity, DecodeError> {
+        probe_kind(object, kind)
+    }
+
+    /// Reads the header of an object without decoding the object.
+    ///
+    /// The default returns `None`: objects of this decoder are not kept encoded.
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the metadata cannot be read.
+    fn header(&self, object: &[u8]) -> Result<Option<Header>, DecodeError> {
+        _ = object;
+        Ok(None)
+    }
+
+    /// Appends the bytes to keep instead of the object, which [`Decode::decode`] decodes to the same `K`.
+    ///
+    /// The default appends all bytes.
+    ///
+    /// # Errors
+    /// Returns a [`DecodeError`] if the bytes are not an object. Nothing is appended then.
+    fn retain(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        out.extend_from_slice(object);
+        Ok(())
+    }
+
+    /// Returns the encoding of the objects, by which two received objects are compared.
+    ///
+    /// The default is JSON. Bytes that are not JSON are then compared byte by byte.
+    fn encoding(&self) -> Encoding {
+        Encoding::Json
+    }
 }

@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
-use watchkeeper_client::{decode::Identity, list_watch::ReceivedItem};
+use watchkeeper_client::{
+    decode::{Content, Identity},
+    list_watch::ReceivedItem,
+};
 
 use crate::Cached;
 
@@ -47,8 +49,8 @@ impl TransformError {
 pub(crate) struct Incoming<K> {
     pub(crate) identity: Identity,
     pub(crate) object: Result<Cached<K>, ObjectRejection>,
-    /// The bytes that the object was decoded from, if any.
-    pub(crate) content: Option<Bytes>,
+    /// The content that the object was decoded from, if any.
+    pub(crate) content: Option<Content>,
 }
 
 /// The reason why an object was rejected.
@@ -107,7 +109,7 @@ impl<K: 'static> Intake<K> {
 
     pub(crate) fn take(&self, item: ReceivedItem<K>) -> Incoming<K> {
         let identity = item.identity().clone();
-        let content = item.bytes().cloned();
+        let content = item.content();
         let object = item
             .decode()
             .map_err(|error| ObjectRejection::new(QuarantineCause::Decode, error.source.to_string()))
