@@ -224,6 +224,11 @@ impl Schemas {
         self.by_kind.get(gvk).copied()
     }
 
+    /// Returns all kinds with the ids of their types, in no particular order.
+    pub fn kinds(&self) -> impl Iterator<Item = (&GroupVersionKind, TypeId)> {
+        self.by_kind.iter().map(|(kind, id)| (kind, *id))
+    }
+
     /// Returns all types with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (TypeId, &Type)> {
         (0..).map(TypeId).zip(&self.types)

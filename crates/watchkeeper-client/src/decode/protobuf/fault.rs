@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de;
+use serde::de::{self, Expected, Unexpected};
 
 use super::super::{DecodeError, json::reason};
 
@@ -99,5 +99,14 @@ impl de::Error for Fault {
     #[cold]
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(Cause::Mismatch(message.to_string()))
+    }
+
+    /// An absent value is null, as in JSON.
+    #[cold]
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        match found {
+            Unexpected::Unit => Self::custom(format_args!("invalid type: null, expected {expected}")),
+            _ => Self::custom(format_args!("invalid type: {found}, expected {expected}")),
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde::{
     Deserializer,
     de::{
         DeserializeSeed, MapAccess, Visitor,
-        value::{BorrowedStrDeserializer, MapAccessDeserializer, UnitDeserializer},
+        value::{BorrowedStrDeserializer, MapAccessDeserializer},
     },
 };
 
@@ -12,7 +12,7 @@ use super::{
     envelope::Envelope,
     fault::{Cause, Fault},
     types::{Empty, Field, Item, Member, Message, MessageId, Slot, Types},
-    value::{Entries, List, Place, Value},
+    value::{Entries, List, Null, Place, Value},
     wire::{Fields, Wire},
 };
 
@@ -180,7 +180,7 @@ impl<'de> MapAccess<'de> for Members<'de> {
                 .deserialize(Entries { item, run, place: place.below()?, value: None })
                 .map_err(|fault| fault.or_at(run.rest())),
             Pending::Text(text) => seed.deserialize(BorrowedStrDeserializer::new(text)),
-            Pending::Null | Pending::None => seed.deserialize(UnitDeserializer::new()),
+            Pending::Null | Pending::None => seed.deserialize(Null),
         }
     }
 }

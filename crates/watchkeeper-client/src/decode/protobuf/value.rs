@@ -325,6 +325,37 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 }
 
+/// A member without a value.
+pub(super) struct Null;
+
+impl<'de> Deserializer<'de> for Null {
+    type Error = Fault;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_none()
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq
+        tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
 /// The deserialization of a value that is never null and consists of others.
 macro_rules! deserialize_as {
     ($method:ident) => {
