@@ -59,6 +59,11 @@ impl Fault {
         self.0.cause == Cause::Scattered
     }
 
+    /// Returns whether the fault may have its cause in a message that must be regrouped.
+    pub(super) fn may_be_scattered(&self) -> bool {
+        matches!(self.0.cause, Cause::Scattered | Cause::Mismatch(_))
+    }
+
     /// Converts a fault of reading `object` with a maximum depth of `limit`.
     #[cold]
     pub(super) fn of_object(self, object: &[u8], limit: usize) -> DecodeError {

@@ -22,36 +22,23 @@ fn metadata_of(raw: &[u8]) -> Result<&[u8], Fault> {
     Ok(&[])
 }
 
-/// The parts of an [`Identity`]: namespace, name, uid, resourceVersion.
-#[derive(Default)]
-struct Names<'a> {
-    namespace: &'a str,
-    name: &'a str,
-    uid: &'a str,
-    resource_version: &'a str,
-}
-
-impl<'a> Names<'a> {
-    /// Reads the fields up to the last of the four. Writers send fields in the order of their numbers.
-    fn read(metadata: &'a [u8]) -> Result<Self, Fault> {
-        let mut names = Self::default();
-        let mut fields = Fields::new(metadata);
-        while let Some((number, value)) = fields.next()? {
-            match number {
-                1 => names.name = value.text()?,
-                3 => names.namespace = value.text()?,
-                5 => names.uid = value.text()?,
-                6 => names.resource_version = value.text()?,
-                _ => {}
-            }
-            let is_complete =
-                !(names.name.is_empty() || names.uid.is_empty() || names.resource_version.is_empty());
-            if is_complete && number >= 6 {
-                break;
-            }
-        }
-        Ok(names)
+/// Reads the parts of an [`Identity`]: name, namespace, uid, resourceVersion. Fields after the last of them are not read.
+fn names(metadata: &[u8]) -> Result<[&str; 4], Fault> {
+    let mut found = [None; 4];
+    let mut fields = Fields::new(metadata);
+    while found.iter().any(Option::is_none)
+        && let Some((number, value)) = fields.next()?
+    {
+        let part = match number {
+            1 => 0,
+            3 => 1,
+            5 => 2,
+            6 => 3,
+            _ => continue,
+        };
+        found[part].get_or_insert(value.text()?);
     }
+    Ok(found.map(Option::unwrap_or_default))
 }
 
 /// Reads the identity of an object, and checks the kind of an envelope; if `kind` is empty, only tables are rejected.
@@ -65,11 +52,11 @@ pub(super) fn identity(object: &[u8], kind: &str) -> Result<Identity, DecodeErro
         _ if kind.is_empty() => {}
         _ => return Err(DecodeError::WrongKind { expected: kind.to_owned() }),
     }
-    let names = metadata_of(envelope.raw).and_then(Names::read).map_err(fault)?;
-    if names.name.is_empty() {
+    let [name, namespace, uid, version] = metadata_of(envelope.raw).and_then(names).map_err(fault)?;
+    if name.is_empty() {
         return Err(DecodeError::Missing { field: "metadata.name" });
     }
-    Ok(Identity::new(names.namespace, names.name, names.uid, names.resource_version))
+    Ok(Identity::new(namespace, name, uid, version))
 }
 
 /// Reads the header of an object.

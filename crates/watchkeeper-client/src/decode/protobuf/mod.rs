@@ -106,18 +106,21 @@ impl Protobuf {
         let skipped = (!self.keep_managed_fields).then_some(MANAGED_FIELDS);
         let fault = |fault: fault::Fault| fault.of_object(object, self.max_depth);
         let envelope = Envelope::open(object).map_err(fault)?;
-        let decoded = K::deserialize(Object::new(types(), self.message, &envelope, self.max_depth, skipped));
-        match decoded {
-            Err(scattered) if scattered.is_scattered() => {
-                let place = Place { types: types(), depth: self.max_depth };
-                let raw =
-                    regroup::regrouped(types().get(self.message), envelope.raw, place).map_err(fault)?;
-                let envelope = Envelope { raw: &raw, ..envelope };
-                let again = Object::new(types(), self.message, &envelope, self.max_depth, skipped);
-                K::deserialize(again).map_err(|fault| fault.of_object(&raw, self.max_depth))
+        let decode = |envelope: &Envelope<'_>| {
+            K::deserialize(Object::new(types(), self.message, envelope, self.max_depth, skipped))
+        };
+        decode(&envelope).or_else(|error| {
+            // A type may reject a part of a scattered object before the other parts are found.
+            if !error.may_be_scattered() {
+                return Err(fault(error));
             }
-            other => other.map_err(fault),
-        }
+            let place = Place { types: types(), depth: self.max_depth };
+            let raw = regroup::regrouped(types().get(self.message), envelope.raw, place).map_err(fault)?;
+            decode(&Envelope { raw: &raw, ..envelope }).map_err(|again| {
+                // The offset refers to the received bytes.
+                if error.is_scattered() { again.of_object(&raw, self.max_depth) } else { fault(error) }
+            })
+        })
     }
 
     /// Decodes the message of a `Status`.

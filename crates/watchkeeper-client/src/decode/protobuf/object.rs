@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The maximum number of messages within each other whose members JSON inlines.
-const LEVELS: usize = 4;
+pub(super) const LEVELS: usize = 4;
 
 /// The number of managedFields in the metadata.
 pub(super) const MANAGED_FIELDS: u32 = 17;

@@ -116,9 +116,11 @@ impl Types {
     /// Returns the message type of a kind.
     pub(super) fn find(&self, group: &str, version: &str, kind: &str) -> Option<MessageId> {
         let id = self.schemas.find_kind(&GroupVersionKind::new(group, version, kind))?;
-        // Types without metadata are not those of stored objects.
-        let metadata = self.get(MessageId(id.0)).fields.iter().find(|field| field.name == "metadata")?;
-        matches!(metadata.member, Member::One(Item::Message(_))).then_some(MessageId(id.0))
+        // Other kinds, such as `Status`, are not those of stored objects.
+        let metadata = self.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").map(Item::Message)?;
+        let fields = &self.get(MessageId(id.0)).fields;
+        let is_object = |field: &Field| field.name == "metadata" && field.member == Member::One(metadata);
+        fields.iter().any(is_object).then_some(MessageId(id.0))
     }
 
     /// Returns the message type with this OpenAPI name.
@@ -138,7 +140,7 @@ impl Types {
         self.messages.get(id.0 as usize).unwrap_or(&EMPTY)
     }
 
-    /// Returns the ids of all built-in kinds, with the kinds.
+    /// Returns the schemas that the types were made from.
     #[cfg(test)]
     pub(super) fn schemas(&self) -> &'static Schemas {
         self.schemas
@@ -226,6 +228,19 @@ impl Message {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.fields.len()
+    }
+
+    /// Returns the greatest number of levels within each other.
+    #[cfg(test)]
+    pub(super) fn depth(&self) -> usize {
+        fn below(message: &Message, level: usize) -> usize {
+            let nested = message.levels[level].slots.iter().filter_map(|slot| match slot {
+                Slot::Level(nested) => Some(1 + below(message, (*nested).into())),
+                _ => None,
+            });
+            nested.max().unwrap_or_default()
+        }
+        if self.levels.is_empty() { 0 } else { 1 + below(self, 0) }
     }
 }
 
