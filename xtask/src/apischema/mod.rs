@@ -66,13 +66,16 @@ pub(crate) fn check(from: &Path) -> Result<String, Error> {
 }
 
 fn generate(from: &Path) -> Result<(PathBuf, String), Error> {
-    let crate_sources = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../crates/watchkeeper-apiserver/src")
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../crates")
         .canonicalize()
-        .map_err(|source| Error::Read { path: "crates/watchkeeper-apiserver/src".into(), source })?;
+        .map_err(|source| Error::Read { path: "crates".into(), source })?;
     let documents = openapi::Documents::read(&module(from, "kubernetes")?.join("api/openapi-spec/v3"))?;
     let mut roots: BTreeSet<String> = ALSO.iter().map(|name| (*name).to_owned()).collect();
-    for row in read(&crate_sources.join("kinds/kinds.tsv"))?.lines().filter(|row| !row.starts_with('#')) {
+    for row in read(&crates.join("watchkeeper-apiserver/src/kinds/kinds.tsv"))?
+        .lines()
+        .filter(|row| !row.starts_with('#'))
+    {
         let mut cells = row.split('\t');
         let mut cell = || cells.next().unwrap_or_default();
         let (group, version, _plural, _singular, kind) = (cell(), cell(), cell(), cell(), cell());
@@ -80,7 +83,7 @@ fn generate(from: &Path) -> Result<(PathBuf, String), Error> {
     }
     let mut go = go_types::Packages::new(from);
     let text = render::render(&documents, &mut go, roots)?;
-    Ok((crate_sources.join("schema/types.txt"), text))
+    Ok((crates.join("watchkeeper-schema/src/types.txt"), text))
 }
 
 /// Returns the newest unpacked version of a module of k8s.io in a Go module cache.

@@ -13,30 +13,9 @@ use serde_json::Value;
 
 use crate::{schema::TypeRef, strategy::Strategy};
 
+pub(crate) use watchkeeper_schema::GroupVersionKind;
+
 pub(crate) use registry::{CustomKind, Group, GroupVersion, Kinds, Registry};
-
-/// A group, version and kind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct GroupVersionKind {
-    /// The group; empty for the core group.
-    pub group: String,
-    /// The version, such as `v1`.
-    pub version: String,
-    /// The kind, such as `Pod`.
-    pub kind: String,
-}
-
-impl GroupVersionKind {
-    /// Creates a group, version and kind.
-    pub(crate) fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self { group: group.into(), version: version.into(), kind: kind.into() }
-    }
-
-    /// Returns the `apiVersion`: `apps/v1`, or `v1` in the core group.
-    pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
-    }
-}
 
 /// A kind in one served version.
 #[expect(clippy::struct_field_names, reason = "the kind of lists is called so upstream")]

@@ -24,9 +24,7 @@ pub enum DecodeError {
         offset: u64,
     },
     /// Arrays and objects are nested deeper than allowed.
-    #[error(
-        "JSON nested deeper than {limit} at byte {offset}: raise `Limits::json_depth` if the server is right"
-    )]
+    #[error("nested deeper than {limit} at byte {offset}: raise `Limits::json_depth` if the server is right")]
     TooDeep {
         /// The value of [`Limits::json_depth`](crate::limits::Limits::json_depth).
         limit: usize,
@@ -66,14 +64,22 @@ pub enum DecodeError {
         /// The position of the error.
         offset: u64,
     },
+    /// The bytes are not valid protobuf, or not a message of the type.
+    #[error("not valid protobuf at byte {offset}: {problem}")]
+    Protobuf {
+        /// The rule that the bytes violate.
+        problem: &'static str,
+        /// The position of the error.
+        offset: u64,
+    },
     /// A string is not UTF-8.
     #[error("not valid UTF-8 at byte {offset}")]
     Utf8 {
         /// The position of the first invalid byte.
         offset: u64,
     },
-    /// The JSON is valid but does not match the requested type.
-    #[error("the JSON does not fit the type at byte {offset}: {reason}")]
+    /// The object is well-formed but does not match the requested type.
+    #[error("the object does not fit the type at byte {offset}: {reason}")]
     Mismatch {
         /// The mismatch, without the offending value.
         reason: String,
@@ -151,6 +157,7 @@ impl DecodeError {
             | Self::TooDeep { offset, .. }
             | Self::Truncated { offset, .. }
             | Self::Syntax { offset, .. }
+            | Self::Protobuf { offset, .. }
             | Self::Utf8 { offset }
             | Self::Mismatch { offset, .. }
             | Self::Duplicate { offset, .. }

@@ -23,7 +23,7 @@ pub(crate) enum WatchEventType {
 }
 
 impl WatchEventType {
-    fn from_wire(text: &str) -> Option<Self> {
+    pub(super) fn from_wire(text: &str) -> Option<Self> {
         Some(match text {
             "ADDED" => Self::Added,
             "MODIFIED" => Self::Modified,

@@ -79,6 +79,18 @@ impl Header {
         let hasher = FixedState::default();
         annotations.into_iter().map(|entry| hasher.hash_one(entry)).fold(0, u64::wrapping_add)
     }
+
+    /// Adds an annotation to the digest.
+    pub(super) fn add_annotation(&mut self, key: &str, value: &str) {
+        self.annotations = self.annotations.wrapping_add(Self::digest_annotations([(key, value)]));
+    }
+
+    /// Sorts the labels. Of labels with the same key, the last one remains.
+    pub(super) fn sort_labels(&mut self) {
+        self.labels.reverse();
+        self.labels.sort_by(|one, other| one.0.cmp(&other.0));
+        self.labels.dedup_by(|later, earlier| later.0 == earlier.0);
+    }
 }
 
 /// Reads the header of an object encoded as JSON. Members of other types than the API defines count as missing, as the
@@ -98,10 +110,7 @@ pub(super) fn header(object: &[u8]) -> Result<Header, DecodeError> {
             } else if key.is("labels") {
                 each_text(walk, |key, value| header.labels.push((key.into(), value.into())))?;
             } else if key.is("annotations") {
-                each_text(walk, |key, value| {
-                    let digest = Header::digest_annotations([(&*key, &*value)]);
-                    header.annotations = header.annotations.wrapping_add(digest);
-                })?;
+                each_text(walk, |key, value| header.add_annotation(&key, &value))?;
             } else if key.is("finalizers") {
                 each_item(walk, |walk| {
                     header.finalizers.extend(walk.string()?.map(Box::from));
@@ -118,7 +127,7 @@ pub(super) fn header(object: &[u8]) -> Result<Header, DecodeError> {
             Ok(())
         })
     })?;
-    header.labels.sort_unstable();
+    header.sort_labels();
     Ok(header)
 }
 

@@ -252,7 +252,7 @@ fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
 
 /// Returns the reason of a type mismatch. Serde's standard messages are kept without the value that they
 /// quote; other messages may quote anything and are replaced.
-fn reason(message: &str) -> String {
+pub(super) fn reason(message: &str) -> String {
     // The position, which is reported separately.
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     // Field names come from the type, not from the document.

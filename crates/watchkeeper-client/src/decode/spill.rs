@@ -23,6 +23,11 @@ impl Spill {
         self.bytes.is_empty()
     }
 
+    /// Returns the number of collected bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns whether `more` bytes fit within the limit.
     pub(super) fn fits(&self, more: usize) -> bool {
         self.bytes.len().saturating_add(more) <= self.limit

@@ -182,6 +182,8 @@ pub enum Unreadable {
     Utf8,
     /// The body is compressed although compression was not requested.
     Encoding,
+    /// The body has a media type that was not requested.
+    ContentType,
 }
 
 impl From<&serde_json::Error> for Unreadable {
@@ -215,6 +217,7 @@ impl fmt::Display for Unreadable {
             }
             Self::Utf8 => f.write_str("not UTF-8"),
             Self::Encoding => f.write_str("it is compressed, which was not requested"),
+            Self::ContentType => f.write_str("it has a media type that was not requested"),
         }
     }
 }

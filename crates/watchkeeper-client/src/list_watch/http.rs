@@ -1,6 +1,7 @@
 //! Lists and watches over HTTP.
 
 use std::{
+    any::TypeId,
     fmt,
     future::ready,
     sync::{Arc, Mutex, PoisonError},
@@ -15,16 +16,18 @@ use serde::de::DeserializeOwned;
 
 use super::{
     ListRequest, ListStream, ListerWatcher, ObjectName, Opening, Selection, Timeouts, WatchRequest,
-    WatchStream, events::EventStream, page::PageStream,
+    WatchStream, WireEncoding,
+    encoding::{Accepted, Decoders, Form},
+    events::EventStream,
+    page::PageStream,
 };
 use crate::{
     Client, Error,
-    decode::{Decode, DecodeError, Json},
+    decode::{Decode, DecodeError, Protobuf},
     error::Unreadable,
-    limits::Limits,
     rest::{
-        ApiRequest, InvalidRequest, RequestInfo, ResourceClient, ResourcePath, RestClient,
-        retry_after_of_status,
+        ApiRequest, ByteStream, InvalidRequest, RequestBuilder, RequestInfo, ResourceClient, ResourcePath,
+        RestClient, retry_after_of_status,
     },
 };
 
@@ -63,10 +66,7 @@ pub struct ListWatch<K> {
     metadata_only: bool,
     labels: Option<String>,
     fields: Option<String>,
-    /// `None` for `json`.
-    decoder: Option<Arc<dyn Decode<K>>>,
-    /// Makes the default decoder once the limits are known, which may be after the first response head.
-    json: fn(&Limits) -> Arc<dyn Decode<K>>,
+    decoders: Decoders<K>,
     timeouts: Timeouts,
     random: Mutex<fastrand::Rng>,
 }
@@ -76,8 +76,18 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     /// metadata alone.
     pub fn new(resource: &ResourceClient<K>) -> Self {
         let metadata_only = K::metadata_api();
-        let kind = if metadata_only { METADATA_KIND } else { resource.kind() };
-        Self::over(resource.rest().clone(), resource.path(), kind, metadata_only)
+        let path = resource.path();
+        if metadata_only {
+            let decoders = Decoders::new(Some(Protobuf::metadata_only()), true);
+            return Self {
+                metadata_only,
+                ..Self::over(resource.rest().clone(), path, METADATA_KIND, decoders)
+            };
+        }
+        let kind = resource.kind();
+        let is_typed = TypeId::of::<K::DynamicType>() == TypeId::of::<()>();
+        let decoders = Decoders::new(protobuf_of(&path, kind), is_typed);
+        Self::over(resource.rest().clone(), path, kind, decoders)
     }
 }
 
@@ -85,24 +95,25 @@ impl<K: DeserializeOwned> ListWatch<K> {
     /// Returns a source of the objects at `path`, of kind `kind`, decoded as any type: for a narrow type with fewer fields
     /// than the built-in one.
     pub fn at(client: impl Into<Client>, path: ResourcePath, kind: &str) -> Self {
-        Self::over(client.into().rest(), Ok(path), kind, false)
+        let path = Ok(path);
+        let decoders = Decoders::new(protobuf_of(&path, kind), true);
+        Self::over(client.into().rest(), path, kind, decoders)
     }
 
     fn over(
         rest: RestClient,
         path: Result<ResourcePath, InvalidRequest>,
         kind: &str,
-        metadata_only: bool,
+        decoders: Decoders<K>,
     ) -> Self {
         Self {
             rest,
             path,
             kind: kind.into(),
-            metadata_only,
+            metadata_only: false,
             labels: None,
             fields: None,
-            decoder: None,
-            json: |limits| Arc::new(Json::new().max_depth(limits.json_depth)),
+            decoders,
             timeouts: Timeouts::default(),
             random: Mutex::new(fastrand::Rng::new()),
         }
@@ -124,10 +135,18 @@ impl<K> ListWatch<K> {
         self
     }
 
-    /// Sets the decoder. Defaults to [`Json`].
+    /// Sets the decoder. Its [encoding](Decode::encoding) is the only one that is requested. Defaults to [`Protobuf`] or
+    /// [`Json`](crate::decode::Json), depending on the response.
     #[must_use]
     pub fn decoder(mut self, decoder: impl Decode<K> + 'static) -> Self {
-        self.decoder = Some(Arc::new(decoder));
+        self.decoders.set_own(Arc::new(decoder));
+        self
+    }
+
+    /// Sets the encoding to request, unless a [decoder](Self::decoder) is set. Defaults to [`WireEncoding::Auto`].
+    #[must_use]
+    pub fn encoding(mut self, encoding: WireEncoding) -> Self {
+        self.decoders.set_wanted(encoding);
         self
     }
 
@@ -144,7 +163,7 @@ impl<K> ListWatch<K> {
         Self { random: Mutex::new(fastrand::Rng::with_seed(seed)), ..self }
     }
 
-    fn list_request(&self, request: ListRequest) -> Result<ApiRequest, InvalidRequest> {
+    fn list_request(&self, request: ListRequest, accepted: Accepted) -> Result<ApiRequest, InvalidRequest> {
         let ListRequest { resource_version, version_match, limit, continue_token, object } = request;
         let mut path = self.path.clone()?;
         let mut fields = self.fields.clone();
@@ -166,11 +185,16 @@ impl<K> ListWatch<K> {
             resource_version,
             ..ListParams::default()
         };
-        let request = ApiRequest::list(path, &params)?;
-        self.in_form(request).with_header("accept-encoding", "gzip")
+        let form = if self.metadata_only { Form::MetadataList } else { Form::List };
+        accepted.add_to(ApiRequest::list(path, &params)?, form)?.with_header("accept-encoding", "gzip")
     }
 
-    fn watch_request(&self, request: &WatchRequest, seconds: u32) -> Result<ApiRequest, InvalidRequest> {
+    fn watch_request(
+        &self,
+        request: &WatchRequest,
+        seconds: u32,
+        accepted: Accepted,
+    ) -> Result<ApiRequest, InvalidRequest> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -181,11 +205,20 @@ impl<K> ListWatch<K> {
         let version = request.resource_version.as_deref().unwrap_or_default();
         let request = ApiRequest::watch(self.path.clone()?, &params, version)?;
         // With compression, an event would wait in the compressor's buffer for the next one.
-        self.in_form(request).with_header("accept-encoding", "identity")
+        let form = if self.metadata_only { Form::MetadataWatch } else { Form::Watch };
+        accepted.add_to(request, form)?.with_header("accept-encoding", "identity")
     }
 
-    fn in_form(&self, request: ApiRequest) -> ApiRequest {
-        if self.metadata_only { request.metadata_only() } else { request }
+    /// Returns the accepted encodings, and the requests for them and for JSON.
+    fn attempts(
+        &self,
+        request: impl Fn(Accepted) -> Result<ApiRequest, InvalidRequest>,
+        prepare: impl Fn(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Attempts<K>, InvalidRequest> {
+        let accepted = self.decoders.accepted()?;
+        let sending = |accepted| request(accepted).map(|request| prepare(self.rest.request(request)));
+        let fallback = if accepted == Accepted::Either { Some(sending(Accepted::Json)?) } else { None };
+        Ok(Attempts { accepted, first: sending(accepted)?, fallback, decoders: self.decoders.clone() })
     }
 
     fn watch_seconds(&self, requested: Option<Duration>) -> u32 {
@@ -204,24 +237,43 @@ impl<K> ListWatch<K> {
     }
 }
 
+/// A request, and its repetition for JSON.
+struct Attempts<K> {
+    accepted: Accepted,
+    first: RequestBuilder,
+    fallback: Option<RequestBuilder>,
+    decoders: Decoders<K>,
+}
+
+impl<K> Attempts<K> {
+    /// Sends the request, and repeats it if the server does not offer protobuf.
+    async fn stream(self) -> Result<(ByteStream, Decoders<K>), Error> {
+        let bytes = match (self.first.stream().await, self.fallback) {
+            (Err(error), Some(fallback)) if self.decoders.falls_back(self.accepted, &error) => {
+                fallback.stream().await?
+            }
+            (response, _) => response?,
+        };
+        Ok((bytes, self.decoders))
+    }
+}
+
 impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
     fn list(&self, request: ListRequest) -> Opening<ListStream<K>> {
-        let request = match self.list_request(request) {
-            Ok(request) => request,
+        let Timeouts { head, list_progress: within, .. } = self.timeouts;
+        let attempts = self.attempts(
+            |accepted| self.list_request(request.clone(), accepted),
+            |sending| sending.deadline(head).idle_deadline(within),
+        );
+        let attempts = match attempts {
+            Ok(attempts) => attempts,
             Err(reason) => return Box::pin(ready(Err(self.refused("list", reason)))),
         };
-        let sending = self
-            .rest
-            .request(request)
-            .deadline(self.timeouts.head)
-            .idle_deadline(self.timeouts.list_progress);
-        let (kind, decoder, json) = (self.kind.clone(), self.decoder.clone(), self.json);
-        let client = self.rest.client().clone();
-        let within = self.timeouts.list_progress;
+        let (kind, client) = (self.kind.clone(), self.rest.client().clone());
         Box::pin(async move {
-            let bytes = sending.stream().await?;
+            let (bytes, decoders) = attempts.stream().await?;
             let limits = client.limits();
-            let decoder = decoder.unwrap_or_else(|| json(limits));
+            let decoder = decoders.of_response(&bytes, limits)?;
             let page = PageStream::new(bytes, limits, kind, decoder, within)?;
             Ok(Box::pin(page) as ListStream<K>)
         })
@@ -229,19 +281,21 @@ impl<K: Send + Sync + 'static> ListerWatcher<K> for ListWatch<K> {
 
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<K>> {
         let seconds = self.watch_seconds(request.timeout);
-        let request = match self.watch_request(&request, seconds) {
-            Ok(request) => request,
+        // There is no idle timeout: only the end of the watch must arrive in time.
+        let attempts = self.attempts(
+            |accepted| self.watch_request(&request, seconds, accepted),
+            |sending| sending.deadline(self.timeouts.head).idle_deadline(None),
+        );
+        let attempts = match attempts {
+            Ok(attempts) => attempts,
             Err(reason) => return Box::pin(ready(Err(self.refused("watch", reason)))),
         };
-        // There is no idle timeout: only the end of the watch must arrive in time.
-        let sending = self.rest.request(request).deadline(self.timeouts.head).idle_deadline(None);
-        let (kind, decoder, json) = (self.kind.clone(), self.decoder.clone(), self.json);
-        let client = self.rest.client().clone();
+        let (kind, client) = (self.kind.clone(), self.rest.client().clone());
         let within = Duration::from_secs(seconds.into()) + self.timeouts.watch_grace;
         Box::pin(async move {
-            let bytes = sending.stream().await?;
+            let (bytes, decoders) = attempts.stream().await?;
             let limits = client.limits();
-            let decoder = decoder.unwrap_or_else(|| json(limits));
+            let decoder = decoders.of_response(&bytes, limits)?;
             let deadline = Box::pin(tokio::time::sleep(within));
             let events = EventStream::new(bytes, limits, kind, decoder, (deadline, within))?;
             Ok(Box::pin(events) as WatchStream<K>)
@@ -267,6 +321,12 @@ impl<K> fmt::Debug for ListWatch<K> {
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the decoder of protobuf for the objects of a collection, if their kind is built-in.
+fn protobuf_of(path: &Result<ResourcePath, InvalidRequest>, kind: &str) -> Option<Protobuf> {
+    let path = path.as_ref().ok()?;
+    Protobuf::for_kind(path.group(), path.version(), kind)
 }
 
 /// Converts a decoding error of a body to the error of its request.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 
-use crate::decode::{Decode, DecodeError, Identity, probe_kind};
+use crate::decode::{Content, Decode, DecodeError, Identity};
 
 /// A received object that is identified but not yet decoded.
 ///
@@ -45,7 +45,7 @@ impl<K> ReceivedItem<K> {
     /// Returns a [`DecodeError`] if the object has a different kind or no name. Such an object can be neither
     /// applied nor quarantined.
     pub fn new(bytes: Bytes, kind: &str, decoder: Arc<dyn Decode<K>>) -> Result<Self, DecodeError> {
-        let identity = probe_kind(&bytes, kind)?;
+        let identity = decoder.identify(&bytes, kind)?;
         Ok(Self { identity, body: Body::Bytes(bytes, decoder) })
     }
 
@@ -72,10 +72,18 @@ impl<K> ReceivedItem<K> {
         }
     }
 
-    /// Returns the decoder of these bytes; `None` for an object that was never encoded.
+    /// Returns the decoder of the bytes; `None` for an object that was never encoded.
     pub fn decoder(&self) -> Option<&Arc<dyn Decode<K>>> {
         match &self.body {
             Body::Bytes(_, decoder) => Some(decoder),
+            Body::Decoded(_) | Body::Broken(_) => None,
+        }
+    }
+
+    /// Returns the bytes of the object for comparison with another object; `None` for an object that was never encoded.
+    pub fn content(&self) -> Option<Content> {
+        match &self.body {
+            Body::Bytes(bytes, decoder) => Some(Content::new(bytes.clone(), decoder.encoding())),
             Body::Decoded(_) | Body::Broken(_) => None,
         }
     }

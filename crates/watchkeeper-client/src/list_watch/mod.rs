@@ -13,6 +13,7 @@
 //! ends the stream with an error and is never skipped, because the next event would advance the
 //! resourceVersion past it.
 
+mod encoding;
 mod events;
 mod http;
 mod item;
@@ -28,6 +29,7 @@ use futures_core::Stream;
 
 pub(crate) use self::http::unreadable;
 pub use self::{
+    encoding::WireEncoding,
     http::ListWatch,
     item::{ItemError, ReceivedItem},
     request::{ListRequest, ObjectName, WatchRequest},

@@ -15,11 +15,12 @@ use tokio::time::{Sleep, sleep};
 
 use super::{
     ListPart, ReceivedItem,
+    encoding::BodyEncoding,
     http::{unreadable, wrong_encoding},
 };
 use crate::{
     Error,
-    decode::{Decode, DecodeError, Gunzip, ListSplitter},
+    decode::{Decode, DecodeError, Gunzip, ListEnvelope, ListSplitter, MessageList},
     error::Awaited,
     limits::Limits,
     rest::ByteStream,
@@ -63,7 +64,7 @@ impl<K> PageStream<K> {
         bytes: ByteStream,
         limits: &Limits,
         kind: Arc<str>,
-        decoder: Arc<dyn Decode<K>>,
+        (decoder, body): (Arc<dyn Decode<K>>, BodyEncoding),
         within: Duration,
     ) -> Result<Self, Error> {
         let encoding =
@@ -73,7 +74,11 @@ impl<K> PageStream<K> {
             Some(b"gzip" | b"x-gzip") => Some(Gunzip::new(limits)),
             Some(_) => return Err(wrong_encoding(bytes.request())),
         };
-        let page = Some(Page::new(ListSplitter::new(limits), gunzip));
+        let splitter = match body {
+            BodyEncoding::Json => Splitter::Json(ListSplitter::new(limits)),
+            BodyEncoding::Protobuf => Splitter::Protobuf(MessageList::new(limits)),
+        };
+        let page = Some(Page::new(splitter, gunzip));
         Ok(Self { bytes, page, kind, decoder, progress: Progress::new(within) })
     }
 
@@ -125,6 +130,28 @@ impl<K> Stream for PageStream<K> {
     }
 }
 
+/// The splitter of the encoding of a page.
+enum Splitter {
+    Json(ListSplitter),
+    Protobuf(MessageList),
+}
+
+impl Splitter {
+    fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, DecodeError> {
+        match self {
+            Self::Json(list) => list.next_item(chunk),
+            Self::Protobuf(list) => list.next_item(chunk),
+        }
+    }
+
+    fn finish(self) -> Result<ListEnvelope, DecodeError> {
+        match self {
+            Self::Json(list) => list.finish(),
+            Self::Protobuf(list) => list.finish(),
+        }
+    }
+}
+
 /// The sans-IO decoder of a page: bytes in, items out.
 struct Page {
     /// Received bytes, not yet decompressed.
@@ -132,7 +159,7 @@ struct Page {
     /// Decompressed bytes, not yet split.
     plain: Bytes,
     gunzip: Option<Gunzip>,
-    splitter: ListSplitter,
+    splitter: Splitter,
     /// Whether the body has been received completely.
     ended: bool,
 }
@@ -146,7 +173,7 @@ enum Step {
 }
 
 impl Page {
-    fn new(splitter: ListSplitter, gunzip: Option<Gunzip>) -> Self {
+    fn new(splitter: Splitter, gunzip: Option<Gunzip>) -> Self {
         Self { received: Bytes::new(), plain: Bytes::new(), gunzip, splitter, ended: false }
     }
 

@@ -16,7 +16,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, Map
 use super::{deadline::Deadline, info::RequestInfo, retry_after::retry_after};
 use crate::{
     Error,
-    decode::is_deeper_than,
+    decode::{is_deeper_than, is_message, status_of_message},
     error::{ApiReason, Printable, TransportKind, Unreadable},
     limits::Limits,
     transport::TransportError,
@@ -100,7 +100,11 @@ async fn read_at_most(mut body: Body, limit: usize) -> Bytes {
 
 /// Returns the `Status` in an error body, or one derived from the status code if the body is not a `Status`.
 fn status_of(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
-    let sent = is_status(body).then(|| serde_json::from_slice::<Status>(body).ok()).flatten();
+    let sent = if is_message(body) {
+        status_of_message(body).ok().map(|status| *status)
+    } else {
+        is_status(body).then(|| serde_json::from_slice::<Status>(body).ok()).flatten()
+    };
     let mut status = sent.unwrap_or_else(|| Status {
         message: message_for(code, headers, body),
         reason: ApiReason::wire_reason_of_code(code.as_u16()).to_owned(),

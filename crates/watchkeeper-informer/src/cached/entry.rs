@@ -35,6 +35,8 @@ pub(crate) struct EntryMetadata {
 /// The way from encoded bytes to objects, common to the entries of a source.
 pub(crate) struct Format<K> {
     pub(crate) decoder: Arc<dyn Decode<K>>,
+    /// Whether the bytes are the JSON that a narrow type retains, not the object as received.
+    pub(crate) is_retained: bool,
     pub(crate) transform: Option<Transform<K>>,
     pub(crate) memory: Arc<ObjectMemory>,
 }

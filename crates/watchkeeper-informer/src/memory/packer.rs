@@ -6,7 +6,7 @@ use std::{
 };
 
 use watchkeeper_client::{
-    decode::{Decode, Header, Identity},
+    decode::{Decode, DecodeError, Header, Identity},
     list_watch::ReceivedItem,
 };
 
@@ -48,7 +48,9 @@ pub(crate) struct Packer<K> {
 }
 
 struct PackerState<K> {
-    format: Option<Arc<Format<K>>>,
+    /// The format of the last object, and the decoder that it was received with.
+    format: Option<(Arc<dyn Decode<K>>, Arc<Format<K>>)>,
+    width: Width,
     shared: SharedMetadataTable,
     compression: Compression<K>,
 }
@@ -88,7 +90,8 @@ impl<K: Object> Packer<K> {
         min_samples: usize,
     ) -> Self {
         let compression = Compression::Plain(PlainEntries::new(min_samples));
-        let state = PackerState { format: None, shared: SharedMetadataTable::default(), compression };
+        let width = Width::Unknown(Measured::default());
+        let state = PackerState { format: None, width, shared: SharedMetadataTable::default(), compression };
         Self { memory, transform, state: Mutex::new(state) }
     }
 
@@ -99,25 +102,48 @@ impl<K: Object> Packer<K> {
         decoder: &Arc<dyn Decode<K>>,
         plain: &mut Vec<u8>,
     ) -> Result<Cached<K>, ObjectRejection> {
-        decoder.retain(received, plain).map_err(|error| ObjectRejection::decode(&error))?;
-        let has_room = self.memory.pool().accepts(decoded_bytes::<K>(plain.len()), Read::Scan);
-        // A transform may reject the object and change its metadata.
-        let object = if has_room || self.transform.is_some() {
-            let object = decoder.decode(plain).map_err(|error| ObjectRejection::decode(&error))?;
-            Some(transformed(self.transform.as_ref(), Arc::new(object))?)
-        } else {
-            None
+        let width = self.state.lock().width;
+        let object = match width {
+            Width::Narrow => Some(decoder.decode_retaining(received, plain).map_err(rejected)?),
+            Width::Unknown(measured) => {
+                let object = decoder.decode_retaining(received, plain).map_err(rejected)?;
+                let retained = plain.len();
+                plain.clear();
+                decoder.retain(received, plain).map_err(rejected)?;
+                self.state.lock().width = measured.and(retained, plain.len());
+                Some(object)
+            }
+            Width::Wide => {
+                decoder.retain(received, plain).map_err(rejected)?;
+                None
+            }
         };
+        let has_room = self.memory.pool().accepts(decoded_bytes::<K>(plain.len()), Read::Scan);
+        let object = match object {
+            // A transform may reject the object and change its metadata.
+            None if has_room || self.transform.is_some() => Some(decoder.decode(plain).map_err(rejected)?),
+            object => object,
+        };
+        let object =
+            object.map(|object| transformed(self.transform.as_ref(), Arc::new(object))).transpose()?;
         let (identity, header) = match &object {
             Some(object) => metadata_of(&**object, identity, self.transform.is_some()),
-            None => (identity, decoder.header(plain).map_err(|error| ObjectRejection::decode(&error))?),
+            None => (identity, decoder.header(plain).map_err(rejected)?),
         };
-        let entry = self.state.lock().entry(self, identity, &header, decoder, plain, has_room);
+        let entry = {
+            let mut state = self.state.lock();
+            let format = state.format(self, decoder, width);
+            state.entry(identity, &header, format, plain, has_room)
+        };
         if let Some(object) = object.filter(|_| has_room) {
             entry.admit_new(object, plain.len());
         }
         Ok(Cached::from(entry))
     }
+}
+
+fn rejected(error: DecodeError) -> ObjectRejection {
+    ObjectRejection::decode(&error)
 }
 
 impl<K: Object> Keep<K> for Packer<K> {
@@ -159,21 +185,20 @@ fn metadata_of<K: Object>(object: &K, received: Identity, is_transformed: bool) 
 impl<K: Object> PackerState<K> {
     fn entry(
         &mut self,
-        packer: &Packer<K>,
         identity: Identity,
         header: &Header,
-        decoder: &Arc<dyn Decode<K>>,
+        format: Arc<Format<K>>,
         plain: &[u8],
         has_room: bool,
     ) -> Arc<Entry<K>> {
         let metadata = EntryMetadata::new(identity, header, self.shared.share(header));
-        let format = self.format(packer, decoder);
         match &mut self.compression {
             Compression::Plain(entries) => {
+                let memory = Arc::clone(&format.memory);
                 let entry = Entry::plain(metadata, format, plain);
                 entries.push(&entry, plain.len());
                 if !has_room && entries.are_enough() {
-                    self.compression = Compression::Active(Box::new(entries.compress(&packer.memory)));
+                    self.compression = Compression::Active(Box::new(entries.compress(&memory)));
                 }
                 entry
             }
@@ -181,17 +206,64 @@ impl<K: Object> PackerState<K> {
         }
     }
 
-    fn format(&mut self, packer: &Packer<K>, decoder: &Arc<dyn Decode<K>>) -> Arc<Format<K>> {
-        if let Some(format) = self.format.as_ref().filter(|format| Arc::ptr_eq(&format.decoder, decoder)) {
+    /// Returns the format of bytes that were received with this decoder, or of what a narrow type retains of them.
+    fn format(&mut self, packer: &Packer<K>, decoder: &Arc<dyn Decode<K>>, width: Width) -> Arc<Format<K>> {
+        let is_retained = matches!(width, Width::Narrow);
+        if let Some((received, format)) = &self.format
+            && Arc::ptr_eq(received, decoder)
+            && format.is_retained == is_retained
+        {
             return Arc::clone(format);
         }
+        let retained = if is_retained { decoder.retained_decoder() } else { None };
         let format = Arc::new(Format {
-            decoder: Arc::clone(decoder),
+            decoder: retained.unwrap_or_else(|| Arc::clone(decoder)),
+            is_retained,
             transform: packer.transform.clone(),
             memory: Arc::clone(&packer.memory),
         });
-        self.format = Some(Arc::clone(&format));
+        self.format = Some((Arc::clone(decoder), Arc::clone(&format)));
         format
+    }
+}
+
+/// The share of the objects that their type reads.
+#[derive(Debug, Clone, Copy)]
+enum Width {
+    /// The first objects are being measured.
+    Unknown(Measured),
+    /// The type reads less than half of the objects. The rest is not kept.
+    Narrow,
+    /// The type reads most of the objects, so they need not be decoded to be kept.
+    Wide,
+}
+
+/// The number of objects after which the width of a type is known.
+const MEASURED_OBJECTS: u32 = 8;
+
+/// The bytes of the first objects, and those that the type reads.
+#[derive(Debug, Clone, Copy, Default)]
+struct Measured {
+    objects: u32,
+    retained: usize,
+    plain: usize,
+}
+
+impl Measured {
+    /// Adds an object.
+    fn and(self, retained: usize, plain: usize) -> Width {
+        let measured = Self {
+            objects: self.objects + 1,
+            retained: self.retained.saturating_add(retained),
+            plain: self.plain.saturating_add(plain),
+        };
+        if measured.objects < MEASURED_OBJECTS {
+            Width::Unknown(measured)
+        } else if measured.retained < measured.plain / 2 {
+            Width::Narrow
+        } else {
+            Width::Wide
+        }
     }
 }
 

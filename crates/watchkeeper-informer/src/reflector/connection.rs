@@ -56,7 +56,7 @@ pub(super) async fn read_check<K>(opening: Opening<ListStream<K>>) -> Result<Che
     while let Some(part) = poll_fn(|cx| page.as_mut().poll_next(cx)).await {
         match part? {
             ListPart::Item(item) if found.objects.len() < MAX_CHECKED_OBJECTS => {
-                found.objects.push((item.identity().clone(), item.bytes().cloned()));
+                found.objects.push((item.identity().clone(), item.content()));
             }
             ListPart::Item(item) => {
                 let message = format!(

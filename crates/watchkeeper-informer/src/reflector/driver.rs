@@ -406,7 +406,7 @@ impl<K: Send + Sync + 'static, S: DeltaSink<K>> Run<K, S> {
         match self.machine.may_reuse().then(held).flatten() {
             Some(object) => {
                 self.reporter.counters().reused();
-                Incoming { identity: identity.clone(), object: Ok(object), content: item.bytes().cloned() }
+                Incoming { identity: identity.clone(), object: Ok(object), content: item.content() }
             }
             None => self.taken(item),
         }

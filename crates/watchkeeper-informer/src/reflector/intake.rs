@@ -6,9 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use watchkeeper_client::{
-    decode::{DecodeError, Identity},
+    decode::{Content, DecodeError, Identity},
     list_watch::ReceivedItem,
 };
 
@@ -49,8 +48,8 @@ impl TransformError {
 pub(crate) struct Incoming<K> {
     pub(crate) identity: Identity,
     pub(crate) object: Result<Cached<K>, ObjectRejection>,
-    /// The bytes that the object was decoded from, if any.
-    pub(crate) content: Option<Bytes>,
+    /// The content that the object was decoded from, if any.
+    pub(crate) content: Option<Content>,
 }
 
 /// The reason why an object was rejected.
@@ -165,7 +164,7 @@ impl<K: 'static> Intake<K> {
 
     pub(crate) fn take(&self, item: ReceivedItem<K>) -> Incoming<K> {
         let identity = item.identity().clone();
-        let content = item.bytes().cloned();
+        let content = item.content();
         let object = self.keep.keep(item);
         Incoming { identity, object, content }
     }

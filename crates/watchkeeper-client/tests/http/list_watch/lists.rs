@@ -78,7 +78,8 @@ async fn a_page_is_requested_and_read_to_its_end() {
     );
     let request = &server.received()[0];
     assert_eq!(request.header("accept-encoding"), Some("gzip"));
-    assert_eq!(request.header("accept"), Some("application/json"));
+    let accept = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
+    assert_eq!(request.header("accept"), Some(accept));
 }
 
 #[tokio::test]
@@ -204,10 +205,10 @@ async fn dynamic_and_metadata_only_and_narrow_types_are_read_the_same_way() {
     let (items, _) = read(&ListWatch::new(&metadata), ListRequest::new()).await.unwrap();
     assert_eq!(items.len(), 1);
     let request = server.received().pop().unwrap();
-    assert_eq!(
-        (request.target(), request.header("accept")),
-        ("/api/v1/configmaps", Some("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"))
-    );
+    let accept = request.header("accept").unwrap();
+    let of = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    assert_eq!(request.target(), "/api/v1/configmaps");
+    assert_eq!(accept, format!("application/vnd.kubernetes.protobuf;{of},application/json;{of};q=0.9"));
 
     let path = ResourcePath::new("", "v1", "configmaps").unwrap();
     let narrow = ListWatch::<Narrow>::at(client.clone(), path, "ConfigMap");

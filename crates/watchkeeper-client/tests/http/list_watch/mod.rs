@@ -1,4 +1,5 @@
 //! Lists and watches.
 
+mod encoding;
 mod lists;
 mod watches;

@@ -252,8 +252,9 @@ async fn a_watch_sends_the_requested_parameters() {
     let resource = ApiResource::erase::<ConfigMap>(&());
     let client = Client::from(server.client()).resource_with::<ObjectMetadata>(&resource);
     drop(ListWatch::new(&client).watch(WatchRequest::new()).await.unwrap());
-    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    assert_eq!(server.received()[3].header("accept"), Some(accept));
+    let of = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let accept = format!("application/vnd.kubernetes.protobuf;{of},application/json;{of};q=0.9");
+    assert_eq!(server.received()[3].header("accept"), Some(accept.as_str()));
 }
 
 #[tokio::test]

@@ -30,11 +30,10 @@
 //!   current state agrees with the newest change;
 //! * anything if versions are [opaque](crate::reflector::VersionOrder::Opaque): nothing is verified then.
 
-use bytes::Bytes;
 use kube_core::params::VersionMatch;
 use watchkeeper_client::{
     classify::{Classification, Decision, Next, Phase, Reason},
-    decode::{Identity, is_same_content},
+    decode::{Content, Identity},
     error::ApiReason,
     list_watch::{ListRequest, ObjectName},
 };
@@ -81,8 +80,8 @@ pub(super) struct HistoryEvidence {
 #[derive(Debug, Clone)]
 struct Written {
     identity: Identity,
-    /// The bytes of the object. Only kept for the newest object, to keep one buffer alive.
-    content: Option<Bytes>,
+    /// The content of the object. Only kept for the newest object, to keep one buffer alive.
+    content: Option<Content>,
 }
 
 impl HistoryEvidence {
@@ -91,7 +90,7 @@ impl HistoryEvidence {
         Self { listed: Some(listed), ..self }
     }
 
-    pub(super) fn written(&mut self, identity: &Identity, content: Option<&Bytes>) {
+    pub(super) fn written(&mut self, identity: &Identity, content: Option<&Content>) {
         self.listed = None;
         let Some(version) = identity.resource_version() else {
             return;
@@ -157,7 +156,7 @@ impl Expectation {
             Self::Present(Written { identity, content }) => {
                 named(identity.key()).is_some_and(|(found, found_content)| {
                     let contents = content.as_ref().zip(found_content.as_ref());
-                    found == identity && contents.is_none_or(|(a, b)| is_same_content(a, b))
+                    found == identity && contents.is_none_or(|(a, b)| a.is_same(b))
                 })
             }
             Self::Existed(identity) => {
@@ -193,7 +192,7 @@ impl Expectation {
 /// The response to a check.
 #[derive(Debug, Default)]
 pub(crate) struct CheckResponse {
-    pub(crate) objects: Vec<(Identity, Option<Bytes>)>,
+    pub(crate) objects: Vec<(Identity, Option<Content>)>,
     pub(crate) resource_version: Option<String>,
     pub(crate) remaining_item_count: Option<i64>,
 }

@@ -14,16 +14,15 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::{
-    EmptyEncoding, Field, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape, Struct, Topology, Type,
-    TypeId,
+use crate::{
+    EmptyEncoding, Field, GroupVersionKind, MapKey, PatchStrategy, ProtoField, Scalar, Schemas, Shape,
+    Struct, Topology, Type, TypeId,
 };
-use crate::kinds::GroupVersionKind;
 
 const TABLE: &str = include_str!("types.txt");
 
 /// Returns the types of all built-in kinds. The table is parsed once, on the first call.
-pub(crate) fn builtin() -> &'static Schemas {
+pub fn builtin() -> &'static Schemas {
     static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| parse(TABLE));
     &SCHEMAS
 }
@@ -217,7 +216,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::schema::TypeRef;
+    use crate::TypeRef;
 
     fn of(group: &str, version: &str, kind: &str) -> TypeRef {
         let id = builtin().find_kind(&GroupVersionKind::new(group, version, kind));
