@@ -202,7 +202,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
     fn decode_plain(&self, plain: &[u8]) -> Result<Arc<K>, Undecodable> {
         let object = self.format.decoder.decode(plain).map(Arc::new);
         object
-            .map_err(|error| ObjectRejection::decode(&error))
+            .map_err(ObjectRejection::from)
             .and_then(|object| transformed(self.format.transform.as_ref(), object))
             .map_err(|rejection| self.undecodable(rejection.cause(), rejection.reason()))
     }

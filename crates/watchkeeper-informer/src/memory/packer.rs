@@ -6,7 +6,7 @@ use std::{
 };
 
 use watchkeeper_client::{
-    decode::{Decode, DecodeError, Header, Identity},
+    decode::{Decode, Header, Identity},
     list_watch::ReceivedItem,
 };
 
@@ -49,10 +49,15 @@ pub(crate) struct Packer<K> {
 
 struct PackerState<K> {
     /// The format of the last object, and the decoder that it was received with.
-    format: Option<(Arc<dyn Decode<K>>, Arc<Format<K>>)>,
+    format: Option<LastFormat<K>>,
     width: Width,
     shared: SharedMetadataTable,
     compression: Compression<K>,
+}
+
+struct LastFormat<K> {
+    received_with: Arc<dyn Decode<K>>,
+    format: Arc<Format<K>>,
 }
 
 /// The progress of compression.
@@ -104,31 +109,33 @@ impl<K: Object> Packer<K> {
     ) -> Result<Cached<K>, ObjectRejection> {
         let width = self.state.lock().width;
         let object = match width {
-            Width::Narrow => Some(decoder.decode_retaining(received, plain).map_err(rejected)?),
+            Width::Narrow => Some(decoder.decode_retaining(received, plain).map_err(ObjectRejection::from)?),
             Width::Unknown(measured) => {
-                let object = decoder.decode_retaining(received, plain).map_err(rejected)?;
+                let object = decoder.decode_retaining(received, plain).map_err(ObjectRejection::from)?;
                 let retained = plain.len();
                 plain.clear();
-                decoder.retain(received, plain).map_err(rejected)?;
+                decoder.retain(received, plain).map_err(ObjectRejection::from)?;
                 self.state.lock().width = measured.and(retained, plain.len());
                 Some(object)
             }
             Width::Wide => {
-                decoder.retain(received, plain).map_err(rejected)?;
+                decoder.retain(received, plain).map_err(ObjectRejection::from)?;
                 None
             }
         };
         let has_room = self.memory.pool().accepts(decoded_bytes::<K>(plain.len()), Read::Scan);
         let object = match object {
             // A transform may reject the object and change its metadata.
-            None if has_room || self.transform.is_some() => Some(decoder.decode(plain).map_err(rejected)?),
+            None if has_room || self.transform.is_some() => {
+                Some(decoder.decode(plain).map_err(ObjectRejection::from)?)
+            }
             object => object,
         };
         let object =
             object.map(|object| transformed(self.transform.as_ref(), Arc::new(object))).transpose()?;
         let (identity, header) = match &object {
             Some(object) => metadata_of(&**object, identity, self.transform.is_some()),
-            None => (identity, decoder.header(plain).map_err(rejected)?),
+            None => (identity, decoder.header(plain).map_err(ObjectRejection::from)?),
         };
         let entry = {
             let mut state = self.state.lock();
@@ -140,10 +147,6 @@ impl<K: Object> Packer<K> {
         }
         Ok(Cached::from(entry))
     }
-}
-
-fn rejected(error: DecodeError) -> ObjectRejection {
-    ObjectRejection::decode(&error)
 }
 
 impl<K: Object> Keep<K> for Packer<K> {
@@ -209,8 +212,8 @@ impl<K: Object> PackerState<K> {
     /// Returns the format of bytes that were received with this decoder, or of what a narrow type retains of them.
     fn format(&mut self, packer: &Packer<K>, decoder: &Arc<dyn Decode<K>>, width: Width) -> Arc<Format<K>> {
         let is_retained = matches!(width, Width::Narrow);
-        if let Some((received, format)) = &self.format
-            && Arc::ptr_eq(received, decoder)
+        if let Some(LastFormat { received_with, format }) = &self.format
+            && Arc::ptr_eq(received_with, decoder)
             && format.is_retained == is_retained
         {
             return Arc::clone(format);
@@ -222,7 +225,7 @@ impl<K: Object> PackerState<K> {
             transform: packer.transform.clone(),
             memory: Arc::clone(&packer.memory),
         });
-        self.format = Some((Arc::clone(decoder), Arc::clone(&format)));
+        self.format = Some(LastFormat { received_with: Arc::clone(decoder), format: Arc::clone(&format) });
         format
     }
 }

@@ -64,11 +64,6 @@ impl ObjectRejection {
         Self { cause, error }
     }
 
-    /// Creates the rejection of an object that cannot be decoded.
-    pub(crate) fn decode(error: &DecodeError) -> Self {
-        Self::new(QuarantineCause::Decode, error.to_string())
-    }
-
     pub(crate) fn cause(&self) -> QuarantineCause {
         self.cause
     }
@@ -96,6 +91,12 @@ pub(crate) trait Keep<K>: Send + Sync {
     fn keep(&self, item: ReceivedItem<K>) -> Result<Cached<K>, ObjectRejection>;
 }
 
+impl From<DecodeError> for ObjectRejection {
+    fn from(error: DecodeError) -> Self {
+        Self::new(QuarantineCause::Decode, error.to_string())
+    }
+}
+
 /// Keeps objects decoded.
 struct KeepDecoded<K>(Option<Transform<K>>);
 
@@ -107,7 +108,7 @@ impl<K> Keep<K> for KeepDecoded<K> {
 
 /// Decodes a received object.
 pub(crate) fn decoded<K>(item: ReceivedItem<K>) -> Result<Arc<K>, ObjectRejection> {
-    item.decode().map_err(|error| ObjectRejection::decode(&error.source))
+    item.decode().map_err(|error| error.source.into())
 }
 
 /// Returns the object that the transform, if any, returns for this one.

@@ -138,10 +138,13 @@ pub struct IndexFailure {
 /// An object that index functions decode at most once.
 pub(super) type DecodedOnce<K> = Option<Result<Arc<K>, Undecodable>>;
 
+/// The values of an object, or the reason why the function failed.
+type ValuesOrReason = Result<Values, String>;
+
 /// An index function, by what it reads.
 enum ErasedFunction<K> {
-    Object(Box<dyn Fn(&K) -> Result<Values, String> + Send + Sync>),
-    Metadata(Box<dyn Fn(MetadataRef<'_>) -> Result<Values, String> + Send + Sync>),
+    Object(Box<dyn Fn(&K) -> ValuesOrReason + Send + Sync>),
+    Metadata(Box<dyn Fn(MetadataRef<'_>) -> ValuesOrReason + Send + Sync>),
 }
 
 /// The name and the function of an index.
