@@ -47,8 +47,8 @@ impl Changes {
         let (round, key) = (number / KEYS, usize::try_from(number % KEYS).unwrap_or_default());
         let [old, new] = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         Event::Updated {
-            old: Arc::clone(&self.versions[old][key]),
-            new: Arc::clone(&self.versions[new][key]),
+            old: Arc::clone(&self.versions[old][key]).into(),
+            new: Arc::clone(&self.versions[new][key]).into(),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Cache {
         let new = object(key, number + 1);
         let cached = &mut self.objects[usize::try_from(key).unwrap_or_default()];
         let old = std::mem::replace(cached, Arc::clone(&new));
-        Event::Updated { old, new }
+        Event::Updated { old: old.into(), new: new.into() }
     }
 
     /// Adds the live heap in addition to `before` bytes, which include the cache.

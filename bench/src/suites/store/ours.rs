@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use watchkeeper_informer::{Index, Store};
+use watchkeeper_informer::{CachedRef, Index, Store};
 
 use super::pods::{self, COUNT, NODES, expect, filled_store};
 use crate::measure::{Measurement, Meter};
@@ -16,7 +16,7 @@ pub(super) fn get(load: Load) -> Result<Measurement, RunFailure> {
 
 /// Gets a borrowed pod and reads it.
 pub(super) fn get_and_look(load: Load) -> Result<Measurement, RunFailure> {
-    gets(load, |store, key| store.snapshot().get(key).is_some_and(|pod| is_versioned(pod)))
+    gets(load, |store, key| store.snapshot().get(key).is_some_and(|pod| is_versioned(&pod)))
 }
 
 /// Gets a shared pod, reads it and drops it.
@@ -44,7 +44,7 @@ fn is_versioned(pod: &Pod) -> bool {
 pub(super) fn by_index(load: Load) -> Result<Measurement, RunFailure> {
     by_indexes(load, |store, _, node| {
         let snapshot = store.snapshot();
-        let pods: Vec<&Arc<Pod>> = snapshot.by_index(pods::BY_NODE, node)?.collect();
+        let pods: Vec<CachedRef<'_, Pod>> = snapshot.by_index(pods::BY_NODE, node)?.collect();
         Ok(pods.len())
     })
 }

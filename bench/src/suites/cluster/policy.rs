@@ -1,0 +1,32 @@
+//! Memory policies of our side, and the one place that sets them.
+
+use watchkeeper_client::config::ClientConfig;
+use watchkeeper_informer::SharedInformerFactory;
+
+use crate::replay::ReplayServer;
+use crate::suite::RunFailure;
+
+/// The encodings that the server renders for our side.
+pub(super) const ENCODINGS: &str = "json";
+
+/// A memory policy of the informers of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// The default.
+    Auto,
+    /// Every object decoded.
+    Decoded,
+    /// Every object packed.
+    Packed,
+}
+
+impl Policy {
+    /// Returns a factory of informers with this policy. The library has one policy, which is that of all three.
+    pub(super) fn factory(self, server: &ReplayServer) -> Result<SharedInformerFactory, RunFailure> {
+        let client = ClientConfig::new(&server.url())?.into_client()?;
+        let builder = SharedInformerFactory::builder(client);
+        match self {
+            Self::Auto | Self::Decoded | Self::Packed => Ok(builder.build()),
+        }
+    }
+}
