@@ -13,6 +13,7 @@ const RUN_ONE: &str = "run-one";
 const RUN_PEER: &str = "run-peer";
 const LIST: &str = "list";
 const SERVE: &str = "serve";
+const PLOT: &str = "plot";
 const ROUNDS: u32 = 5;
 const QUICK_ROUNDS: u32 = 2;
 
@@ -27,6 +28,8 @@ pub(crate) enum Request {
     Suites { plans: Vec<Plan>, json: Option<PathBuf> },
     /// Serve this many pods, for the runs of a suite that needs a server.
     Serve { pods: u64 },
+    /// Plot a report of the `cluster` suite.
+    Plot { report: PathBuf, svg: PathBuf },
 }
 
 /// A suite with the settings of its run.
@@ -68,8 +71,8 @@ struct SuiteArgs {
     /// Run only Watchkeeper, without peers
     #[arg(long)]
     no_peer: bool,
-    /// Number of operations of every run, instead of the row's own size
-    #[arg(long, hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of pods, or of other operations, of every run, instead of the row's own size
+    #[arg(long, visible_alias = "pods", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
 }
 
@@ -87,6 +90,16 @@ struct ServeArgs {
     pods: u64,
 }
 
+#[derive(Debug, Args)]
+struct PlotArgs {
+    /// A report that `--json` has written, with the suite `cluster`
+    #[arg(value_name = "FILE.json")]
+    report: PathBuf,
+    /// The file to write
+    #[arg(value_name = "OUT.svg")]
+    svg: PathBuf,
+}
+
 /// Parses the command line. Help and usage errors end the program here, the latter with exit code 2.
 pub(crate) fn parse() -> Request {
     parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
@@ -102,6 +115,10 @@ where
         Some((RUN_ONE, arguments)) => run_one(&suites::ALL, arguments),
         Some((RUN_PEER, arguments)) => run_one(&suites::OF_PEERS, arguments),
         Some((SERVE, arguments)) => Ok(Request::Serve { pods: ServeArgs::from_arg_matches(arguments)?.pods }),
+        Some((PLOT, arguments)) => {
+            let PlotArgs { report, svg } = PlotArgs::from_arg_matches(arguments)?;
+            Ok(Request::Plot { report, svg })
+        }
         Some(_) => Ok(Request::List),
         None => plans(SuiteArgs::from_arg_matches(&matches)?),
     }
@@ -120,6 +137,9 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
         .subcommand(Command::new(LIST).about("List the suites and their rows"))
+        .subcommand(PlotArgs::augment_args(
+            Command::new(PLOT).about("Plot memory and CPU of a `cluster` report as SVG"),
+        ))
         .subcommand(RunOneArgs::augment_args(Command::new(RUN_ONE).hide(true)))
         .subcommand(RunOneArgs::augment_args(Command::new(RUN_PEER).hide(true)))
         .subcommand(ServeArgs::augment_args(Command::new(SERVE).hide(true)))
@@ -139,7 +159,7 @@ pub(crate) fn describe(suite: &Suite) -> String {
 fn run_one(among: &[&'static Suite], arguments: &ArgMatches) -> Result<Request, clap::Error> {
     let arguments = RunOneArgs::from_arg_matches(arguments)?;
     let suite = suite_named(among, &arguments.suite)?;
-    let row = suite.rows.iter().find(|row| row.name == arguments.row).ok_or_else(|| {
+    let row = suite.rows.iter().find(|row| row.runs().ours == arguments.row).ok_or_else(|| {
         unknown(format!("no row `{}` in suite `{}`; `list` prints their names", arguments.row, suite.name))
     })?;
     Ok(Request::RunOne { row, load: Load { operations: arguments.operations } })

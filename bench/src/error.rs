@@ -16,6 +16,9 @@ pub(crate) enum BenchError {
     #[error("building the {peer} peer in {} failed ({status}); `--no-peer` runs ours alone.\n{output}", directory.display())]
     PeerBuild { peer: &'static str, directory: PathBuf, status: String, output: String },
 
+    #[error("suite {suite} needs its replay server, a Go program, but go is not on PATH")]
+    NoReplay { suite: &'static str },
+
     #[error("building {program} failed ({status}); other suites do not need it.\n{output}")]
     Build { program: &'static str, status: String, output: String },
 
@@ -36,6 +39,9 @@ pub(crate) enum BenchError {
 
     #[error("the report could not be written to {}: {cause}; choose another file for `--json`", file.display())]
     Json { file: PathBuf, cause: io::Error },
+
+    #[error("plotting failed at {}: {reason}", file.display())]
+    Plot { file: PathBuf, reason: String },
 
     #[error("serving pods to a run: {0}")]
     Serve(RunFailure),

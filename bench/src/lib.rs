@@ -4,17 +4,20 @@
 //! the medians. Start reading at `suite` (the definition of a row), then `runner` (how rows are run),
 //! `verdict` (how they are judged) and `suites` (the rows).
 //!
-//! Two programs are built from this crate, which differ in their allocator: see `programs`.
+//! Three programs are built from this crate, which differ in their allocator: see `programs`.
 
 mod cli;
 mod clock;
 mod error;
+mod go;
 mod heap;
 mod machine;
 mod measure;
 mod peer;
+mod plot;
 mod programs;
 mod progress;
+mod replay;
 mod report;
 mod runner;
 mod stats;
@@ -24,12 +27,13 @@ mod verdict;
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::{Plan, Request};
 use crate::error::BenchError;
 use crate::programs::Programs;
+use crate::replay::Replay;
 use crate::report::Report;
 use crate::suite::Row;
 
@@ -46,6 +50,7 @@ pub fn main() -> ExitCode {
         Request::RunOne { row, load } => run_one(row, load),
         Request::Suites { plans, json } => run_suites(&plans, json),
         Request::Serve { pods } => serve(pods),
+        Request::Plot { report, svg } => plot_report(&report, &svg),
     };
     answer.unwrap_or_else(|error| {
         // An error on standard error cannot be reported.
@@ -75,6 +80,14 @@ fn serve(pods: u64) -> Result<ExitCode, BenchError> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn plot_report(report: &Path, svg: &Path) -> Result<ExitCode, BenchError> {
+    let failed = |file: &Path, reason: String| BenchError::Plot { file: file.to_owned(), reason };
+    let text = std::fs::read_to_string(report).map_err(|error| failed(report, error.to_string()))?;
+    let plots = plot::plot(&text).map_err(|reason| failed(report, reason))?;
+    std::fs::write(svg, plots).map_err(|error| failed(svg, error.to_string()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchError> {
     if cfg!(debug_assertions) {
         say("note: this is a debug build; its figures are meaningless. Run with `cargo run --release`.");
@@ -93,7 +106,8 @@ fn run_suites(plans: &[Plan], json: Option<PathBuf>) -> Result<ExitCode, BenchEr
     for plan in plans {
         let peers = peer::prepare(plan, &mut say)?;
         let programs = Programs::prepare(plan, &mut say)?;
-        let runs = runner::run(plan, &peers, &programs)?;
+        let replay = Replay::prepare(plan, &mut say)?;
+        let runs = runner::run(plan, &peers, &programs, replay.as_ref())?;
         let report = Report::new(plan, &peers, runs)?;
         // Printed immediately, because the next suite may take minutes.
         write!(io::stdout(), "{report}").map_err(BenchError::Output)?;

@@ -64,11 +64,16 @@ fn process_ticks(stat: &str) -> Option<u64> {
 
 /// Returns the peak resident memory of this process in bytes.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
-    high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
+    memory(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-fn high_water_mark(status: &str) -> Option<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// Returns the resident memory of this process in bytes.
+pub(crate) fn rss_bytes() -> Option<u64> {
+    memory(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+fn memory(status: &str, name: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -138,7 +143,7 @@ mod tests {
             ("another unit", "VmHWM:\t 1 MB\n", None),
         ];
         for (case, text, want) in cases {
-            assert_eq!(high_water_mark(text), want, "{case}");
+            assert_eq!(memory(text, "VmHWM:"), want, "{case}");
         }
     }
 }

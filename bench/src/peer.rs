@@ -4,12 +4,11 @@
 //! prints one [`Measurement`](crate::measure::Measurement) as a line of JSON. A peer that is a Rust library
 //! is part of this program, and runs in a separate process like any other.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
 
 use crate::cli::{self, Plan};
 use crate::error::BenchError;
+use crate::go;
 use crate::suite::Row;
 use crate::suites::decode::count;
 
@@ -34,25 +33,51 @@ pub(crate) struct Prepared {
     pub(crate) name: &'static str,
     /// The exact version, for the report.
     pub(crate) version: String,
-    pub(crate) program: PathBuf,
+    /// The end of the names of its runs, for one of several configurations of a peer.
+    pub(crate) variant: &'static str,
+    /// The program, or `None` for a library, which is part of the program that runs ours.
+    pub(crate) program: Option<PathBuf>,
     /// The arguments before those of the row.
     pub(crate) prefix: Vec<String>,
 }
 
-const CLIENT_GO_PROGRAM: &str = "bin/client-go-peer";
-
 /// The peer client-go, in the Go module under `peers/client-go`.
-pub(crate) static CLIENT_GO: Peer = Peer { name: "client-go", prepare: prepare_client_go };
+pub(crate) static CLIENT_GO: Peer =
+    Peer { name: "client-go", prepare: || prepare_client_go("client-go", "") };
+
+/// The peer client-go with a transform that removes managedFields.
+pub(crate) static CLIENT_GO_STRIPPED: Peer =
+    Peer { name: "client-go stripped", prepare: || prepare_client_go("client-go stripped", "-stripped") };
+
+/// The peer client-go with JSON instead of protobuf.
+pub(crate) static CLIENT_GO_JSON: Peer =
+    Peer { name: "client-go json", prepare: || prepare_client_go("client-go json", "-json") };
+
+/// The peer client-go with JSON and the transform.
+pub(crate) static CLIENT_GO_JSON_STRIPPED: Peer = Peer {
+    name: "client-go json stripped",
+    prepare: || prepare_client_go("client-go json stripped", "-json-stripped"),
+};
 
 /// The peer kube-rs, which is part of this program.
-pub(crate) static KUBE_RS: Peer = Peer { name: "kube-rs", prepare: || prepare_kube_rs("kube-rs") };
+pub(crate) static KUBE_RS: Peer = Peer { name: "kube-rs", prepare: || prepare_kube_rs("kube-rs", "") };
+
+/// The peer kube-rs with managedFields removed before the store.
+pub(crate) static KUBE_RS_STRIPPED: Peer =
+    Peer { name: "kube-rs stripped", prepare: || prepare_kube_rs("kube-rs stripped", "-stripped") };
+
+/// Ours with the memory policy that keeps every object decoded.
+pub(crate) static DECODED: Peer = Peer {
+    name: "ours decoded",
+    prepare: || prepare_in_process("ours decoded", "-decoded", env!("CARGO_PKG_VERSION").to_owned()),
+};
 
 /// The peer kube-rs under Valgrind.
 pub(crate) static KUBE_RS_COUNTED: Peer = Peer {
     name: "kube-rs counted",
     prepare: || {
         if count::is_possible() {
-            prepare_kube_rs("kube-rs counted")
+            prepare_kube_rs("kube-rs counted", "")
         } else {
             Ok(Availability::Missing("valgrind is not on PATH, so instructions cannot be counted"))
         }
@@ -64,7 +89,7 @@ pub(crate) static CHANNELS: Peer = Peer {
     name: "channels",
     prepare: || {
         let version = locked_version("tokio").unwrap_or("of the lock file");
-        prepare_in_process("channels", format!("tokio {version}, one channel for each handler"))
+        prepare_in_process("channels", "", format!("tokio {version}, one channel for each handler"))
     },
 };
 
@@ -107,44 +132,38 @@ pub(crate) fn prepare(plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Peers, B
     Ok(Peers(ready))
 }
 
-fn prepare_client_go() -> Result<Availability, BenchError> {
-    match Command::new("go").arg("version").output() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Availability::Missing("go is not on PATH"));
-        }
-        // Other problems are reported by the build.
-        _ => {}
-    }
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/client-go");
-    let go = |arguments: &[&str]| {
-        let output = Command::new("go")
-            .args(arguments)
-            .current_dir(&directory)
-            .output()
-            .map_err(|cause| BenchError::Start { program: "go".to_owned(), cause })?;
-        checked(&output, &directory)
+fn prepare_client_go(name: &'static str, variant: &'static str) -> Result<Availability, BenchError> {
+    let Some(module) = go::build()? else {
+        return Ok(Availability::Missing("go is not on PATH"));
     };
-    go(&["build", "-trimpath", "-o", CLIENT_GO_PROGRAM, "."])?;
-    let module = go(&["list", "-m", "k8s.io/client-go"])?;
-    let toolchain = go(&["env", "GOVERSION"])?;
     Ok(Availability::Ready(Prepared {
-        name: CLIENT_GO.name,
-        version: format!("{} built with {}", module.trim(), toolchain.trim()),
-        program: directory.join(CLIENT_GO_PROGRAM),
+        name,
+        version: module.version()?,
+        variant,
+        program: Some(module.client_go()),
         prefix: Vec::new(),
     }))
 }
 
-fn prepare_kube_rs(name: &'static str) -> Result<Availability, BenchError> {
+fn prepare_kube_rs(name: &'static str, variant: &'static str) -> Result<Availability, BenchError> {
     let version = locked_version("kube-client").unwrap_or("of the lock file");
-    prepare_in_process(name, format!("kube-client {version}, built like ours"))
+    prepare_in_process(name, variant, format!("kube-client {version}, built like ours"))
 }
 
 /// Returns a peer that is a library and part of this program.
-fn prepare_in_process(name: &'static str, version: String) -> Result<Availability, BenchError> {
-    let program = std::env::current_exe()
-        .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
-    Ok(Availability::Ready(Prepared { name, version, program, prefix: cli::run_peer_prefix() }))
+#[expect(clippy::unnecessary_wraps, reason = "the result of every preparation")]
+fn prepare_in_process(
+    name: &'static str,
+    variant: &'static str,
+    version: String,
+) -> Result<Availability, BenchError> {
+    Ok(Availability::Ready(Prepared {
+        name,
+        version,
+        variant,
+        program: None,
+        prefix: cli::run_peer_prefix(),
+    }))
 }
 
 /// Returns the version of a crate that this program was built with.
@@ -152,17 +171,4 @@ fn locked_version(name: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, package) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
     package.split('"').next()
-}
-
-fn checked(output: &Output, directory: &Path) -> Result<String, BenchError> {
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(text);
-    }
-    Err(BenchError::PeerBuild {
-        peer: CLIENT_GO.name,
-        directory: directory.to_owned(),
-        status: output.status.to_string(),
-        output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
-    })
 }

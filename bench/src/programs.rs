@@ -1,9 +1,12 @@
-//! The two programs that run rows of ours, which differ only in their allocator.
+//! The three programs that run rows of ours, which differ only in their allocator.
 //!
 //! Most rows run in the harness's own program, whose allocator counts live bytes and allocations. Its
 //! counters are shared by all threads. If two threads allocate and free hundreds of small blocks per
 //! operation, the counters take a fifth of the time. Rows of that kind, whose figure is time, run in a
 //! program with jemalloc and no counters, as a busy server would.
+//!
+//! Rows [against the replay server](crate::suite::Suite::against_replay) run in a program with the system's allocator and no
+//! counters, as most programs do that use the library.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,6 +19,7 @@ use crate::error::BenchError;
 use crate::suite::Row;
 
 const JEMALLOC: &str = "watchkeeper-bench-jemalloc";
+const SYSTEM: &str = "watchkeeper-bench-system";
 
 /// The paths of the programs.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Programs {
     own: PathBuf,
     /// The jemalloc program, if a row needs it.
     jemalloc: Option<PathBuf>,
+    /// The program with the system's allocator, if the suite needs it.
+    system: Option<PathBuf>,
 }
 
 impl Programs {
@@ -32,42 +38,43 @@ impl Programs {
     pub(crate) fn prepare(plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Self, BenchError> {
         let own = env::current_exe()
             .map_err(|cause| BenchError::Start { program: "the harness".to_owned(), cause })?;
-        let needed = plan.rows.iter().any(|row| plan.suite.on_jemalloc.contains(&row.name));
-        if cfg!(debug_assertions) || !needed {
-            return Ok(Self { own, jemalloc: None });
+        let mut programs = Self { own, jemalloc: None, system: None };
+        if cfg!(debug_assertions) {
+            return Ok(programs);
         }
-        say("building the program whose allocator is jemalloc");
-        let jemalloc = build(&own)?;
-        if jemalloc.is_none() {
-            say(
-                "cargo is not on PATH; rows that run on jemalloc run on an allocator that counts, and take longer",
-            );
+        if plan.rows.iter().any(|row| plan.suite.on_jemalloc.contains(&row.name)) {
+            say("building the program whose allocator is jemalloc");
+            programs.jemalloc = build(&programs.own, JEMALLOC)?;
+            if programs.jemalloc.is_none() {
+                say(
+                    "cargo is not on PATH; rows that run on jemalloc run on an allocator that counts, and take longer",
+                );
+            }
         }
-        Ok(Self { own, jemalloc })
+        if plan.suite.against_replay {
+            say("building the program whose allocator does not count");
+            programs.system = build(&programs.own, SYSTEM)?;
+            if programs.system.is_none() {
+                say("cargo is not on PATH; rows run on an allocator that counts, and take longer");
+            }
+        }
+        Ok(programs)
     }
 
     /// Returns the program that runs a row of ours.
     pub(crate) fn of(&self, plan: &Plan, row: &Row) -> &Path {
-        let other = self.jemalloc.as_deref().filter(|_| plan.suite.on_jemalloc.contains(&row.name));
-        other.unwrap_or(&self.own)
+        let jemalloc = self.jemalloc.as_deref().filter(|_| plan.suite.on_jemalloc.contains(&row.name));
+        let system = self.system.as_deref().filter(|_| plan.suite.against_replay);
+        jemalloc.or(system).unwrap_or(&self.own)
     }
 }
 
 /// Builds the other program beside this one. Returns `None` without cargo.
-fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
+fn build(own: &Path, name: &'static str) -> Result<Option<PathBuf>, BenchError> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
     command
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--release",
-            "--package",
-            "watchkeeper-bench",
-            "--bin",
-            JEMALLOC,
-        ])
+        .args(["build", "--quiet", "--locked", "--release", "--package", "watchkeeper-bench", "--bin", name])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
     // The variables that `cargo run` sets for this package must not be inherited: build scripts that depend
     // on them would run again each time, and everything that depends on those scripts would be rebuilt.
@@ -85,10 +92,10 @@ fn build(own: &Path) -> Result<Option<PathBuf>, BenchError> {
         Err(cause) => return Err(BenchError::Start { program: "cargo".to_owned(), cause }),
     };
     if output.status.success() {
-        return Ok(Some(own.with_file_name(JEMALLOC)));
+        return Ok(Some(own.with_file_name(name)));
     }
     Err(BenchError::Build {
-        program: JEMALLOC,
+        program: name,
         status: output.status.to_string(),
         output: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
@@ -109,7 +116,7 @@ mod tests {
 
     impl Programs {
         pub(crate) fn for_test(own: &str, jemalloc: Option<&str>) -> Self {
-            Self { own: own.into(), jemalloc: jemalloc.map(Into::into) }
+            Self { own: own.into(), jemalloc: jemalloc.map(Into::into), system: None }
         }
     }
 

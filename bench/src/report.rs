@@ -12,9 +12,9 @@ use crate::cli::Plan;
 use crate::error::BenchError;
 use crate::machine::as_f64;
 use crate::peer::{Peers, Prepared};
-use crate::runner::{Run, Side};
+use crate::runner::{OURS, Run};
 use crate::stats::Spread;
-use crate::suite::{Figure, Row};
+use crate::suite::{Figure, Row, Runs};
 use crate::verdict::{self, Verdict};
 
 /// The share of CPU time used by others above which wall times are unreliable.
@@ -37,6 +37,8 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize)]
 struct Summary {
     row: &'static str,
+    #[serde(skip)]
+    runs: Runs,
     unit: &'static str,
     target: String,
     #[serde(flatten)]
@@ -98,16 +100,26 @@ impl Figures {
 
 impl Summary {
     fn of(suite: &str, row: &'static Row, peer: Option<&Prepared>, runs: &[Run]) -> Result<Self, String> {
-        let side = |side| {
-            let runs: Vec<&Run> = runs.iter().filter(|run| run.row == row.name && run.side == side).collect();
+        let side = |side, name| {
+            let runs: Vec<&Run> = runs.iter().filter(|run| run.run == name && run.side == side).collect();
             Figures::of(&runs)
         };
-        let ours = side(Side::Ours);
-        let peer = peer.map(|peer| PeerFigures { name: peer.name, figures: side(Side::Peer) });
+        let of = row.runs();
+        let ours = side(OURS, of.ours);
+        let peer = peer.map(|peer| PeerFigures { name: peer.name, figures: side(peer.name, of.peer) });
         let compared_peer = peer.as_ref().map(|peer| peer.figures.compared(row.figure)).transpose()?;
         let verdict = verdict::judge(row.target, ours.compared(row.figure)?, compared_peer)?;
         let line = verdict::line(suite, row.name, row.target, verdict);
-        Ok(Self { row: row.name, unit: row.unit, target: row.target.to_string(), verdict, line, ours, peer })
+        Ok(Self {
+            row: row.name,
+            runs: of,
+            unit: row.unit,
+            target: row.target.to_string(),
+            verdict,
+            line,
+            ours,
+            peer,
+        })
     }
 }
 
@@ -150,10 +162,18 @@ impl Report {
         for column in table.column_iter_mut().skip(2).take(5) {
             column.set_cell_alignment(CellAlignment::Right);
         }
+        // Rows that share runs share their lines.
+        let mut shown = Vec::new();
+        let mut add = |run, unit: &str, side, figures: &Figures| {
+            if !shown.contains(&(run, side)) {
+                shown.push((run, side));
+                table.add_row(cells(&format!("{run} (op = {unit})"), side, figures));
+            }
+        };
         for row in &self.rows {
-            table.add_row(cells(&format!("{} (op = {})", row.row, row.unit), "ours", &row.ours));
+            add(row.runs.ours, row.unit, OURS, &row.ours);
             if let Some(peer) = &row.peer {
-                table.add_row(cells("", peer.name, &peer.figures));
+                add(row.runs.peer, row.unit, peer.name, &peer.figures);
             }
         }
         table
@@ -228,7 +248,7 @@ mod tests {
     use super::*;
     use crate::measure::Measurement;
 
-    fn run(side: Side, round: u32, cpu_ns: u64, foreign_share: Option<f64>, p99: Option<f64>) -> Run {
+    fn run(side: &'static str, round: u32, cpu_ns: u64, foreign_share: Option<f64>, p99: Option<f64>) -> Run {
         let measured = Measurement {
             operations: 10,
             wall_ns: cpu_ns * 2,
@@ -237,15 +257,15 @@ mod tests {
             live_heap_bytes: Some(640),
             figures: p99.map(|value| ("late_p99_ms".to_owned(), value)).into_iter().collect(),
         };
-        Run { row: "row", side, round, foreign_share, measured }
+        Run { run: "row", side, round, foreign_share, measured }
     }
 
     #[test]
     fn figures_are_medians_per_operation() {
         let runs = [
-            run(Side::Ours, 1, 500, Some(0.5), Some(1.0)),
-            run(Side::Ours, 2, 100, Some(0.1), Some(3.0)),
-            run(Side::Ours, 3, 300, None, Some(2.0)),
+            run(OURS, 1, 500, Some(0.5), Some(1.0)),
+            run(OURS, 2, 100, Some(0.1), Some(3.0)),
+            run(OURS, 3, 300, None, Some(2.0)),
         ];
         let figures = Figures::of(&runs.iter().collect::<Vec<_>>());
         assert_eq!(figures.cpu_ns_per_op, Some(Spread { median: 30.0, min: 10.0, max: 50.0 }));
@@ -259,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_compared_figure_that_a_run_lacks_is_an_error() {
-        let runs = [run(Side::Ours, 1, 1, None, Some(1.0)), run(Side::Ours, 2, 1, None, None)];
+        let runs = [run(OURS, 1, 1, None, Some(1.0)), run(OURS, 2, 1, None, None)];
         let figures = Figures::of(&runs.iter().collect::<Vec<_>>());
         assert_eq!(
             figures.compared(Figure::Named("late_p99_ms")),

@@ -16,6 +16,7 @@ use crate::measure::Measurement;
 use crate::peer::Peers;
 use crate::programs::Programs;
 use crate::progress::Progress;
+use crate::replay::Replay;
 use crate::suite::Row;
 
 /// The time limit of a run. The longest row, `apiserver/paging`, stores 100,000 pods first and takes three
@@ -35,19 +36,15 @@ const TUNING: [&str; 8] = [
     "TOKIO_WORKER_THREADS",
 ];
 
-/// The side of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Side {
-    Ours,
-    Peer,
-}
+/// The side of our runs. The side of a peer's runs is the name of the peer.
+pub(crate) const OURS: &str = "ours";
 
 /// A run with its measurement.
 #[derive(Debug, Serialize)]
 pub(crate) struct Run {
-    pub(crate) row: &'static str,
-    pub(crate) side: Side,
+    /// The name of the run: that of the row, unless rows share it.
+    pub(crate) run: &'static str,
+    pub(crate) side: &'static str,
     pub(crate) round: u32,
     /// The share of the machine's CPU time that other processes used during this run.
     pub(crate) foreign_share: Option<f64>,
@@ -58,7 +55,8 @@ pub(crate) struct Run {
 #[derive(Debug)]
 struct Step {
     row: &'static Row,
-    side: Side,
+    run: &'static str,
+    side: &'static str,
     round: u32,
     name: String,
     program: PathBuf,
@@ -66,7 +64,12 @@ struct Step {
 }
 
 /// Performs every run of the plan, in an order that favours neither side.
-pub(crate) fn run(plan: &Plan, peers: &Peers, programs: &Programs) -> Result<Vec<Run>, BenchError> {
+pub(crate) fn run(
+    plan: &Plan,
+    peers: &Peers,
+    programs: &Programs,
+    replay: Option<&Replay>,
+) -> Result<Vec<Run>, BenchError> {
     let start = |cause| BenchError::Start { program: "the harness".to_owned(), cause };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(start)?;
 
@@ -75,7 +78,7 @@ pub(crate) fn run(plan: &Plan, peers: &Peers, programs: &Programs) -> Result<Vec
     let mut runs = Vec::with_capacity(steps.len());
     for step in steps {
         progress.start(&step.name);
-        let run = runtime.block_on(execute(&step))?;
+        let run = runtime.block_on(execute(&step, replay))?;
         progress.finish(&step.name, &outcome(&run, step.row));
         runs.push(run);
     }
@@ -83,39 +86,51 @@ pub(crate) fn run(plan: &Plan, peers: &Peers, programs: &Programs) -> Result<Vec
 }
 
 /// Returns the runs in order. Rounds are outermost, so that a change in the machine's load affects all rows
-/// and both sides; within a row the first side alternates from round to round.
+/// and both sides; within a row the first side alternates from round to round. A run that several rows share is
+/// made where the first of them needs it.
 fn steps(plan: &Plan, peers: &Peers, programs: &Programs) -> Vec<Step> {
-    let mut steps = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
     for round in 1..=plan.rounds {
         for &row in &plan.rows {
-            let load: [String; 3] =
-                [plan.suite.name.to_owned(), row.name.to_owned(), plan.load(row).operations.to_string()];
-            let step = |side, whose: &str, program: PathBuf, prefix: Vec<String>| Step {
-                row,
-                side,
-                round,
-                name: format!("round {round} {}/{} {whose}", plan.suite.name, row.name),
-                program,
-                arguments: prefix.into_iter().chain(load.clone()).map(OsString::from).collect(),
+            let operations = plan.load(row).operations.to_string();
+            let step = |side, run, variant: &str, program: PathBuf, prefix: Vec<String>| {
+                let load = [plan.suite.name.to_owned(), format!("{run}{variant}"), operations.clone()];
+                Step {
+                    row,
+                    run,
+                    side,
+                    round,
+                    name: format!("round {round} {}/{run} {side}", plan.suite.name),
+                    program,
+                    arguments: prefix.into_iter().chain(load).map(OsString::from).collect(),
+                }
             };
-            let ours = step(Side::Ours, "ours", programs.of(plan, row).to_owned(), cli::run_one_prefix());
-            let peer = peers
-                .of(row)
-                .map(|peer| step(Side::Peer, peer.name, peer.program.clone(), peer.prefix.clone()));
-            if round % 2 == 1 {
-                steps.push(ours);
-                steps.extend(peer);
-            } else {
-                steps.extend(peer);
-                steps.push(ours);
+            let runs = row.runs();
+            let ours = step(OURS, runs.ours, "", programs.of(plan, row).to_owned(), cli::run_one_prefix());
+            let peer = peers.of(row).map(|peer| {
+                let program = peer.program.as_deref().unwrap_or_else(|| programs.of(plan, row));
+                step(peer.name, runs.peer, peer.variant, program.to_owned(), peer.prefix.clone())
+            });
+            let both = [Some(ours), peer];
+            let both: Vec<_> = if round % 2 == 1 { both.into() } else { both.into_iter().rev().collect() };
+            for step in both.into_iter().flatten() {
+                let is_same = |other: &Step| {
+                    (other.round, other.side, &other.arguments) == (round, step.side, &step.arguments)
+                };
+                if !steps.iter().any(is_same) {
+                    steps.push(step);
+                }
             }
         }
     }
     steps
 }
 
-fn command(step: &Step) -> Command {
-    let mut command = Command::new(&step.program);
+fn command(step: &Step, replay: Option<&Replay>) -> Command {
+    let mut command = match replay {
+        Some(replay) => replay.client(&step.program),
+        None => Command::new(&step.program),
+    };
     command.args(&step.arguments).stdin(Stdio::null()).kill_on_drop(true);
     for variable in TUNING {
         command.env_remove(variable);
@@ -123,14 +138,14 @@ fn command(step: &Step) -> Command {
     command
 }
 
-async fn execute(step: &Step) -> Result<Run, BenchError> {
+async fn execute(step: &Step, replay: Option<&Replay>) -> Result<Run, BenchError> {
     let shown = || {
         let arguments: Vec<_> = step.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
         format!("{} {}", step.program.display(), arguments.join(" "))
     };
 
     let before = CpuTicks::now();
-    let output = tokio::time::timeout(TIME_LIMIT, command(step).output())
+    let output = tokio::time::timeout(TIME_LIMIT, command(step, replay).output())
         .await
         .map_err(|_| BenchError::TimeLimit { run: step.name.clone(), limit: TIME_LIMIT, command: shown() })?
         .map_err(|cause| BenchError::Start { program: step.program.display().to_string(), cause })?;
@@ -151,7 +166,7 @@ async fn execute(step: &Step) -> Result<Run, BenchError> {
         command: shown(),
     })?;
     Ok(Run {
-        row: step.row.name,
+        run: step.run,
         side: step.side,
         round: step.round,
         foreign_share: before.zip(after).and_then(|(before, after)| after.foreign_share_since(before)),
@@ -186,7 +201,8 @@ mod tests {
         let plan = suite_plan(["watchkeeper-bench", "queue"]);
         Step {
             row: plan.rows[0],
-            side: Side::Peer,
+            run: plan.rows[0].name,
+            side: "a peer",
             round: 1,
             name: "a run".to_owned(),
             program: "/bin/sh".into(),
@@ -196,7 +212,7 @@ mod tests {
 
     fn execute_shell(script: &str) -> Result<Run, BenchError> {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(execute(&shell(script)))
+        runtime.block_on(execute(&shell(script), None))
     }
 
     #[test]
@@ -206,7 +222,8 @@ mod tests {
         let peers = Peers(vec![Prepared {
             name: "client-go",
             version: String::new(),
-            program: "/peer".into(),
+            variant: "",
+            program: Some("/peer".into()),
             prefix: Vec::new(),
         }]);
         let order: Vec<String> = steps(&plan, &peers, &Programs::for_test("/ours", None))
@@ -254,7 +271,7 @@ mod tests {
 
     #[test]
     fn runtime_tuning_of_the_caller_is_not_passed_on() {
-        let command = command(&shell(""));
+        let command = command(&shell(""), None);
         let removed: Vec<_> = command.as_std().get_envs().filter(|(_, value)| value.is_none()).collect();
         for variable in ["GOGC", "GOMAXPROCS", "TOKIO_WORKER_THREADS"] {
             assert!(removed.iter().any(|(name, _)| *name == variable), "{variable} is passed on");

@@ -14,6 +14,9 @@ pub(crate) struct Suite {
     /// The rows that run in the program [without counters](crate::programs), because counting would distort
     /// their figures.
     pub(crate) on_jemalloc: &'static [&'static str],
+    /// Whether the rows run against the [replay server](crate::replay), in the program whose allocator is the system's
+    /// and does not count.
+    pub(crate) against_replay: bool,
 }
 
 /// A load, the sides that run it, and the target.
@@ -25,6 +28,9 @@ pub(crate) struct Row {
     /// The operation that figures refer to.
     pub(crate) unit: &'static str,
     pub(crate) size: Size,
+    /// The runs whose figures are compared, if they are not those of the row alone. A run that several rows need is
+    /// made once in each round.
+    pub(crate) runs: Option<Runs>,
     /// Runs ours, in a separate process.
     pub(crate) ours: fn(Load) -> Result<Measurement, RunFailure>,
     /// The peer that runs the same load under the same names, if any.
@@ -45,12 +51,25 @@ impl Row {
             about: "",
             unit: "",
             size: Size { full: 1, quick: 1 },
+            runs: None,
             ours: run,
             peer: None,
             figure: Figure::CpuPerOperation,
             target: Target::ShareOfPeer(1.0),
         }
     }
+
+    /// Returns the names of the runs that the row compares.
+    pub(crate) fn runs(&self) -> Runs {
+        self.runs.unwrap_or(Runs { ours: self.name, peer: self.name })
+    }
+}
+
+/// The names of the runs that a row compares.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Runs {
+    pub(crate) ours: &'static str,
+    pub(crate) peer: &'static str,
 }
 
 /// The number of operations of a run.

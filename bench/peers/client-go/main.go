@@ -13,8 +13,9 @@ import (
 )
 
 var suites = map[string]map[string]func(operations int) (result, error){
-	"queue": queueRows,
-	"store": storeRows,
+	"cluster": clusterRows,
+	"queue":   queueRows,
+	"store":   storeRows,
 }
 
 func main() {

@@ -56,13 +56,18 @@ func liveHeapBytes() int64 {
 }
 
 // peakRSSBytes is nil where there is no /proc. Not ru_maxrss: that one starts from the parent's size.
-func peakRSSBytes() *int64 {
+func peakRSSBytes() *int64 { return statusBytes("VmHWM:") }
+
+// rssBytes is the resident memory now.
+func rssBytes() *int64 { return statusBytes("VmRSS:") }
+
+func statusBytes(name string) *int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return nil
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
+		if rest, found := strings.CutPrefix(line, name); found {
 			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			if err != nil {
 				return nil

@@ -33,6 +33,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "10,000 keys, triggered from outside, through a reconciler without work",
             unit: "key",
             size: Size { full: 10_000, quick: 10_000 },
+            runs: None,
             ours: ours::no_op,
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -43,6 +44,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the same with 100,000 keys",
             unit: "key",
             size: Size { full: 100_000, quick: 50_000 },
+            runs: None,
             ours: ours::no_op,
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -50,6 +52,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };
 
 /// The rows of kube-rs, under the same names.
@@ -58,6 +61,7 @@ pub(crate) static PEER: Suite = Suite {
     about: "kube-rs's side of the controller suite",
     rows: &[Row::of_peer(NO_OP, kube_rs::no_op), Row::of_peer(NO_OP_MANY, kube_rs::no_op)],
     on_jemalloc: &[],
+    against_replay: false,
 };
 
 /// Returns the runtime of both sides: two workers.

@@ -29,6 +29,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "a list of 9 KB pods into k8s-openapi Pods",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: ours::list,
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -39,6 +40,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the same, instructions instead of time",
             unit: "pod",
             size: COUNTED_PODS,
+            runs: None,
             ours: |load| count::ours(LIST, load),
             peer: Some(&KUBE_RS_COUNTED),
             figure: count::FIGURE,
@@ -49,6 +51,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "a watch of 9 KB pods into k8s-openapi Pods",
             unit: "event",
             size: PODS,
+            runs: None,
             ours: ours::watch,
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -59,6 +62,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the same, instructions instead of time",
             unit: "event",
             size: COUNTED_PODS,
+            runs: None,
             ours: |load| count::ours(WATCH, load),
             peer: Some(&KUBE_RS_COUNTED),
             figure: count::FIGURE,
@@ -69,6 +73,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "a list of 9 KB pods into a type of six fields, beside kube-rs into whole Pods",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: ours::narrow,
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -79,6 +84,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the peak memory of a list of 100 MB beyond the Pods that are kept",
             unit: "pod",
             size: Size { full: 11_000, quick: 11_000 },
+            runs: None,
             ours: memory::list,
             peer: None,
             figure: Figure::Named(memory::FIGURE),
@@ -86,6 +92,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };
 
 /// The rows of kube-rs under the same names.
@@ -100,4 +107,5 @@ pub(crate) static PEER: Suite = Suite {
         Row::of_peer(NARROW, kube_rs::list),
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };

@@ -26,6 +26,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "events to 10 handlers, published 100 at a time, all delivered",
             unit: "event",
             size: MILLION,
+            runs: None,
             ours: |load| ours::fan_out(load, 100),
             peer: Some(&CHANNELS),
             figure: Figure::CpuPerOperation,
@@ -36,6 +37,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "events to 10 handlers, published one at a time, all delivered",
             unit: "event",
             size: MILLION,
+            runs: None,
             ours: |load| ours::fan_out(load, 1),
             peer: Some(&CHANNELS),
             figure: Figure::CpuPerOperation,
@@ -48,6 +50,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "memory that a blocked handler retains beyond the cache of 50,000 keys, in sizes of that cache",
             unit: "event",
             size: MILLION,
+            runs: None,
             ours: ours::stalled,
             peer: Some(&CHANNELS),
             figure: Figure::Named(load::HELD),
@@ -55,6 +58,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };
 
 /// The channels' side of these rows.
@@ -67,4 +71,5 @@ pub(crate) static PEER: Suite = Suite {
         Row::of_peer(STALLED, channels::stalled),
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };

@@ -1,6 +1,7 @@
 //! The suites, each in one file, or in a file and a folder.
 
 mod apiserver;
+mod cluster;
 mod cluster_pods;
 mod controller;
 pub(crate) mod decode;
@@ -12,7 +13,7 @@ pub(crate) mod sync;
 use crate::suite::Suite;
 
 /// Every suite, in the order of `list`.
-pub(crate) static ALL: [&Suite; 7] = [
+pub(crate) static ALL: [&Suite; 8] = [
     &queue::SUITE,
     &decode::SUITE,
     &store::SUITE,
@@ -20,8 +21,9 @@ pub(crate) static ALL: [&Suite; 7] = [
     &sync::SUITE,
     &controller::SUITE,
     &apiserver::SUITE,
+    &cluster::SUITE,
 ];
 
 /// The sides of peers that are libraries, under the names of their suites.
-pub(crate) static OF_PEERS: [&Suite; 5] =
-    [&decode::PEER, &store::PEER, &fanout::PEER, &sync::PEER, &controller::PEER];
+pub(crate) static OF_PEERS: [&Suite; 6] =
+    [&decode::PEER, &store::PEER, &fanout::PEER, &sync::PEER, &controller::PEER, &cluster::PEER];

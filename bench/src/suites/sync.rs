@@ -36,6 +36,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the first list of 9 KB pods, in pages of 500, into the cache",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: |load| ours::sync(load, Mode::Pages),
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -46,6 +47,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the same; the peak memory of the process",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: |load| ours::sync(load, Mode::Pages),
             peer: Some(&KUBE_RS),
             figure: Figure::Named(PEAK),
@@ -56,6 +58,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the first list of 9 KB pods, as a stream, into the cache",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: |load| ours::sync(load, Mode::Stream),
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -66,6 +69,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the same; the peak memory of the process",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: |load| ours::sync(load, Mode::Stream),
             peer: Some(&KUBE_RS),
             figure: Figure::Named(PEAK),
@@ -76,6 +80,7 @@ pub(crate) static SUITE: Suite = Suite {
             about: "the list again, in pages, after the watch expired and nothing had changed",
             unit: "pod",
             size: PODS,
+            runs: None,
             ours: ours::relist,
             peer: Some(&KUBE_RS),
             figure: Figure::CpuPerOperation,
@@ -83,6 +88,7 @@ pub(crate) static SUITE: Suite = Suite {
         },
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };
 
 /// kube-rs's side of these rows.
@@ -97,6 +103,7 @@ pub(crate) static PEER: Suite = Suite {
         Row::of_peer(RELIST, kube_rs::relist),
     ],
     on_jemalloc: &[],
+    against_replay: false,
 };
 
 /// The mode of the initial list.

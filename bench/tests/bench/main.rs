@@ -2,6 +2,7 @@
 
 mod apiserver;
 mod cli;
+mod cluster;
 mod controller;
 mod decode;
 mod store;
