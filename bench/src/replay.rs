@@ -71,7 +71,7 @@ pub(crate) struct ReplayServer {
     address: String,
 }
 
-/// What the server answers to an order.
+/// The response of the server to an order.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {

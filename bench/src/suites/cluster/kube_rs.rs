@@ -64,7 +64,7 @@ pub(super) fn informer(load: Load, is_stripped: bool) -> Result<Measurement, Run
         add("sync_peak_mib", memory::peak_mib()?);
         add("synced_mib", memory::rss_mib()?);
         add("steady_mib", memory::settled_mib().await?);
-        // The stream hands out whole objects, so its handlers read what they want at no further cost.
+        // Items of the stream are whole objects, so reading them has no further cost.
         let (events, cpu) = (events_of(count), clock::process_cpu());
         server.order(&format!("/trigger?events={events}")).await?;
         until(&received.applied, events).await?;

@@ -12,7 +12,7 @@ pub(super) const ENCODINGS: &str = "json,protobuf";
 /// A memory policy of the informers of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// The default.
+    /// The default policy of the library.
     Auto,
     /// Every object decoded.
     Decoded,

@@ -19,7 +19,7 @@ use crate::suite::RunFailure;
 const CHECKED_EVERY: Duration = Duration::from_millis(10);
 const PHASE_LIMIT: Duration = Duration::from_mins(10);
 
-/// What a handler reads of an event beside its key.
+/// The states of an event that a handler reads beside its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     Key,
@@ -27,7 +27,7 @@ pub(super) enum Reads {
     Both,
 }
 
-/// What the handler has received.
+/// Counters of the events that the handler has received.
 #[derive(Debug, Default)]
 struct Received {
     reads: AtomicU8,
