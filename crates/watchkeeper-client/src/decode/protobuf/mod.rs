@@ -43,7 +43,7 @@ pub(crate) use list::MessageList;
 
 use self::{
     envelope::{Envelope, MAGIC},
-    object::{MANAGED_FIELDS, Object},
+    object::{MANAGED_FIELDS, Members},
     types::{MessageId, types},
     value::Place,
 };
@@ -107,7 +107,8 @@ impl Protobuf {
         let fault = |fault: fault::Fault| fault.of_object(object, self.max_depth);
         let envelope = Envelope::open(object).map_err(fault)?;
         let decode = |envelope: &Envelope<'_>| {
-            K::deserialize(Object::new(types(), self.message, envelope, self.max_depth, skipped))
+            Members::of_object(types(), self.message, envelope, self.max_depth, skipped)
+                .and_then(K::deserialize)
         };
         decode(&envelope).or_else(|error| {
             // A type may reject a part of a scattered object before the other parts are found.

@@ -1,13 +1,13 @@
 use super::*;
 use crate::reflector::machine::FailureReport;
-use watchkeeper_client::classify::Failure;
+use watchkeeper_client::{classify::Failure, decode::Encoding};
 
 fn named(key: &str, version: &str) -> Identity {
     Identity::new("", key, &format!("uid of {key}"), version)
 }
 
-fn content(text: &str) -> Bytes {
-    Bytes::from(format!(r#"{{"data":"{text}"}}"#))
+fn content(text: &str) -> Content {
+    Content::new(format!(r#"{{"data":"{text}"}}"#).into(), Encoding::Json)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what a check returns")]
