@@ -36,9 +36,9 @@ pub enum WireEncoding {
     /// [`Protobuf`] does not know. A server that does not offer protobuf is asked for JSON from then on.
     #[default]
     Auto,
-    /// JSON only.
+    /// Only JSON is requested.
     Json,
-    /// Protobuf only. A kind without protobuf cannot be requested.
+    /// Only protobuf is requested. A kind without protobuf cannot be requested.
     Protobuf,
 }
 
@@ -100,11 +100,11 @@ impl<K: DeserializeOwned> Decoders<K> {
 /// The media types of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accepted {
-    /// JSON only.
+    /// The response must be JSON.
     Json,
-    /// Protobuf only.
+    /// The response must be protobuf.
     Protobuf,
-    /// Protobuf, or else JSON.
+    /// The response should be protobuf, and may be JSON.
     Either,
 }
 

@@ -45,7 +45,7 @@ pub(crate) use list::MessageList;
 
 use self::{
     envelope::{Envelope, MAGIC},
-    object::{MANAGED_FIELDS, Object},
+    object::{MANAGED_FIELDS, Members},
     types::{MessageId, types},
     value::Place,
 };
@@ -112,13 +112,13 @@ impl Protobuf {
     fn read_with<K>(
         &self,
         object: &[u8],
-        mut read: impl FnMut(Object<'_>) -> Result<K, fault::Fault>,
+        mut read: impl FnMut(Members<'_>) -> Result<K, fault::Fault>,
     ) -> Result<K, DecodeError> {
         let skipped = (!self.keep_managed_fields).then_some(MANAGED_FIELDS);
         let fault = |fault: fault::Fault| fault.of_object(object, self.max_depth);
         let envelope = Envelope::open(object).map_err(fault)?;
         let mut decode = |envelope: &Envelope<'_>| {
-            read(Object::new(types(), self.message, envelope, self.max_depth, skipped))
+            Members::of_object(types(), self.message, envelope, self.max_depth, skipped).and_then(&mut read)
         };
         decode(&envelope).or_else(|error| {
             // A type may reject a part of a scattered object before the other parts are found.

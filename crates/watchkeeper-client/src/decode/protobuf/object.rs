@@ -2,17 +2,14 @@
 
 use serde::{
     Deserializer,
-    de::{
-        DeserializeSeed, MapAccess, Visitor,
-        value::{BorrowedStrDeserializer, MapAccessDeserializer},
-    },
+    de::{DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer},
 };
 
 use super::{
     envelope::Envelope,
     fault::{Cause, Fault},
     types::{Empty, Field, Item, Member, Message, MessageId, Slot, Types},
-    value::{Entries, List, Null, Place, Value},
+    value::{Entries, List, Null, Place, Value, deserialize_as},
     wire::{Fields, Wire},
 };
 
@@ -185,29 +182,24 @@ impl<'de> MapAccess<'de> for Members<'de> {
     }
 }
 
-/// A whole object, with the type members of its envelope.
-pub(super) struct Object<'de> {
-    members: Members<'de>,
-}
-
-impl<'de> Object<'de> {
-    /// Prepares an object for deserialization. `skipped` is a field of the metadata that is not presented.
-    pub(super) fn new(
+impl<'de> Members<'de> {
+    /// Prepares a whole object, with the type members of its envelope. `skipped` is a field of the metadata that is not
+    /// presented.
+    pub(super) fn of_object(
         types: &'static Types,
         id: MessageId,
         envelope: &Envelope<'de>,
         max_depth: usize,
         skipped: Option<u32>,
-    ) -> Self {
-        let mut members = Members::new(types.get(id), envelope.raw, Place { types, depth: max_depth });
+    ) -> Result<Self, Fault> {
+        let place = Place { types, depth: max_depth }.below()?;
+        let mut members = Self::new(types.get(id), envelope.raw, place);
         let type_member = |name, text: &'de str| (!text.is_empty()).then_some((name, text));
         members.types = [type_member("apiVersion", envelope.api_version), type_member("kind", envelope.kind)];
         members.skipped_in_metadata = skipped;
-        Self { members }
+        Ok(members)
     }
-}
 
-impl<'de> Members<'de> {
     /// Sets the number of a field that is not presented.
     pub(super) fn skipping(mut self, number: Option<u32>) -> Self {
         self.skipped = number;
@@ -215,37 +207,6 @@ impl<'de> Members<'de> {
     }
 }
 
-impl<'de> Deserializer<'de> for Object<'de> {
-    type Error = Fault;
-
-    fn deserialize_any<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
-        self.members.place = self.members.place.below()?;
-        visitor.visit_map(self.members)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        visitor.visit_enum(MapAccessDeserializer::new(self.members))
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
-    }
+impl<'de> Deserializer<'de> for Members<'de> {
+    deserialize_as!(visit_map);
 }

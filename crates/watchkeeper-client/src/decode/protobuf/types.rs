@@ -86,7 +86,7 @@ pub(super) enum Member {
 pub(super) enum Item {
     /// A scalar, some of which are messages in protobuf.
     Scalar(Scalar),
-    /// An object.
+    /// The message of an object.
     Message(MessageId),
     /// A list of strings, wrapped in a message.
     Strings,
@@ -176,7 +176,7 @@ impl Message {
         else {
             return;
         };
-        // A set of bits has room for 128 fields, more than any type has.
+        // A set of bits holds 128 fields, more than any type has.
         let index = u8::try_from(self.fields.len()).ok().filter(|index| *index < 128);
         let (Some(index), Some((number, outer))) = (index, path.split_last()) else { return };
         let level = outer.iter().fold(0, |level, number| self.nested(level, *number));

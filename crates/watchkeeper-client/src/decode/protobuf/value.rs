@@ -392,6 +392,8 @@ macro_rules! deserialize_as {
     };
 }
 
+pub(super) use deserialize_as;
+
 /// The occurrences of a repeated field.
 #[derive(Clone, Copy)]
 pub(super) struct List<'de> {

@@ -37,7 +37,7 @@ fn orders() -> impl Strategy<Value = Order> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn every_kind_has_the_members_of_its_json(seed: u64, order in orders()) {

@@ -11,17 +11,12 @@ use super::{
         super::{Decode, DecodeError, Json, Protobuf},
         object::LEVELS,
         types::types,
-        wire::{Wire, put, put_bytes},
+        wire::{Wire, put},
     },
+    field,
     generate::{Generator, Order},
     kinds, of, protobuf, sealed,
 };
-
-fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_bytes(&mut out, number, bytes);
-    out
-}
 
 fn pod(bytes: &[u8]) -> Result<Value, DecodeError> {
     protobuf(&of("", "Pod").0).decode(bytes)

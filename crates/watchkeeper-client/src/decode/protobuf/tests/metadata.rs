@@ -5,19 +5,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    super::{
-        super::{Decode, DecodeError, Header, Json, OwnerHeader, probe},
-        wire::put_bytes,
-    },
+    super::super::{Decode, DecodeError, Header, Json, OwnerHeader, probe},
+    field,
     generate::{Generator, Order},
     kinds, of, protobuf, sealed,
 };
-
-fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_bytes(&mut out, number, bytes);
-    out
-}
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -56,7 +48,7 @@ fn header_of(object: &Value) -> Header {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn identity_header_and_retained_bytes_are_those_of_the_object(seed: u64) {

@@ -8,7 +8,7 @@ mod stream;
 
 use watchkeeper_schema::{GroupVersionKind, TypeRef, builtin};
 
-use super::{Protobuf, envelope::Envelope};
+use super::{Protobuf, envelope::Envelope, wire::put_bytes};
 
 /// Returns all kinds of objects in the table with their types.
 fn kinds() -> Vec<(GroupVersionKind, TypeRef)> {
@@ -29,6 +29,13 @@ fn of(group: &str, kind: &str) -> (GroupVersionKind, TypeRef) {
     let kind = GroupVersionKind::new(group, "v1", kind);
     let id = builtin().find_kind(&kind);
     (kind, TypeRef::builtin(id))
+}
+
+/// Encodes a field with bytes.
+fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, number, bytes);
+    out
 }
 
 /// Returns a message in its envelope.

@@ -9,17 +9,11 @@ use super::{
         MessageFrames, MessageList, bookmark_of_message,
         envelope::MAGIC,
         split_message, status_of_message,
-        wire::{Wire, put, put_bytes},
+        wire::{Wire, put},
     },
-    of, sealed,
+    field, of, sealed,
 };
 use crate::limits::Limits;
-
-fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_bytes(&mut out, number, bytes);
-    out
-}
 
 fn number(number: u32, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
