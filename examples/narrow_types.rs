@@ -20,7 +20,7 @@ use watchkeeper_examples::{Connection, Outcome};
 #[derive(Narrow, Clone, Debug)]
 #[narrow(Pod)]
 struct PodView {
-    // Contains what caches and controllers need: name, labels, owners, finalizers and so on, without annotations.
+    // Contains what caches and controllers need: name, uid, version, labels, owners and finalizers, but no annotations.
     metadata: ObjectMeta,
     #[narrow("spec.nodeName")]
     node: Option<String>,
