@@ -66,7 +66,7 @@ async fn main() -> Outcome {
 
     // A view is for reading. Writes are patches, or updates of the whole object.
     if let Some(view) = views.first() {
-        let pods = client.resource::<Pod>().namespace(view.namespace().unwrap_or_default());
+        let pods = client.resource::<Pod>().namespace(&view.namespace().unwrap_or_default());
         let whole = pods.get(&view.name_any()).await?;
         let size = |json: serde_json::Result<Vec<u8>>| json.map(|json| json.len());
         let (whole, view) = (size(serde_json::to_vec(&whole))?, size(serde_json::to_vec(&**view))?);
