@@ -20,7 +20,7 @@ use watchkeeper_examples::{Connection, Outcome};
 #[derive(Narrow, Clone, Debug)]
 #[narrow(Pod)]
 struct PodView {
-    // Contains what caches and controllers need: name, labels, owners, finalizers and so on, without annotations.
+    // Contains what caches and controllers need: name, uid, version, labels, owners and finalizers, but no annotations.
     metadata: ObjectMeta,
     #[narrow("spec.nodeName")]
     node: Option<String>,
@@ -66,7 +66,7 @@ async fn main() -> Outcome {
 
     // A view is for reading. Writes are patches, or updates of the whole object.
     if let Some(view) = views.first() {
-        let pods = client.resource::<Pod>().namespace(view.namespace().unwrap_or_default());
+        let pods = client.resource::<Pod>().namespace(&view.namespace().unwrap_or_default());
         let whole = pods.get(&view.name_any()).await?;
         let size = |json: serde_json::Result<Vec<u8>>| json.map(|json| json.len());
         let (whole, view) = (size(serde_json::to_vec(&whole))?, size(serde_json::to_vec(&**view))?);

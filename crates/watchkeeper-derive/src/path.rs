@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// A step from a value to a part of the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The member of an object or the entry of a map that has this name.
+    /// The member of an object, or the entry of a map, by its name.
     Member(String),
     /// Every item of a list.
     Items,

@@ -5,7 +5,7 @@ use crate::path::Step;
 /// A value in the document.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// Nothing is read here. Only a root without paths is empty.
+    /// A value of which nothing is read. Only a root without paths is one.
     #[default]
     Empty,
     /// A value that is stored, by its number.
@@ -25,7 +25,7 @@ pub(crate) enum Conflict {
     Inside(usize),
     /// The new path contains the leaf.
     Around(usize),
-    /// One path reads an object where the other reads the items of a list.
+    /// The paths disagree: one reads the members of an object where the other reads the items of a list.
     Shape(usize),
 }
 

@@ -29,6 +29,10 @@ const METADATA: [(&str, &str); 10] = [
 const REQUESTED_METADATA: [(&str, &str, &str); 2] =
     [("annotations", "annotations", "annotations"), ("managed_fields", "managedFields", "managed_fields")];
 
+/// The fields of the metadata that are large and can be excluded: the name of the request, and the field in Rust.
+const EXCLUDED_METADATA: [(&str, &str); 2] =
+    [("no_labels", "labels"), ("no_owner_references", "owner_references")];
+
 /// A struct that derives `Narrow`.
 pub(crate) struct View {
     pub(crate) name: Ident,
@@ -63,7 +67,7 @@ pub(crate) enum Place {
 enum Arguments {
     /// `#[narrow("path")]`, `#[narrow("path", default)]`
     Path { literal: LitStr, has_default: bool },
-    /// `#[narrow(annotations, managed_fields)]`
+    /// `#[narrow(annotations, managed_fields, no_labels, no_owner_references)]`
     Metadata(Vec<Ident>),
 }
 
@@ -181,12 +185,12 @@ fn leaves(field: Field) -> Result<Vec<Leaf>> {
         (true, Some(Arguments::Metadata(requests))) => Ok(metadata(&name, &requests)),
         (true, Some(Arguments::Path { literal, .. })) => Err(Error::new(
             literal.span(),
-            "the path of `metadata` is fixed; expected `annotations` or `managed_fields`",
+            "the path of `metadata` is fixed; expected its parts, such as `annotations`",
         )),
         (false, None) => Err(Error::new(name.span(), "a field needs a path: `#[narrow(\"spec.nodeName\")]`")),
         (false, Some(Arguments::Metadata(requests))) => {
             let span = requests.first().map_or_else(|| name.span(), Ident::span);
-            Err(Error::new(span, "`annotations` and `managed_fields` belong on the field `metadata`"))
+            Err(Error::new(span, "the parts of the metadata belong on the field `metadata`"))
         }
         (false, Some(Arguments::Path { literal, has_default })) => {
             value(name, field.ty, &literal, has_default).map(|leaf| vec![leaf])
@@ -199,7 +203,15 @@ fn metadata(field: &Ident, requests: &[Ident]) -> Vec<Leaf> {
         let request = requests.iter().find(|name| name == request)?;
         Some((*document, *rust, request.span()))
     });
-    let always = METADATA.iter().map(|(document, rust)| (*document, *rust, field.span()));
+    let is_excluded = |rust: &str| {
+        EXCLUDED_METADATA
+            .iter()
+            .any(|(request, field)| *field == rust && requests.iter().any(|name| name == request))
+    };
+    let always = METADATA
+        .iter()
+        .filter(|(_, rust)| !is_excluded(rust))
+        .map(|(document, rust)| (*document, *rust, field.span()));
     let leaf = |(document, rust, span): (&str, &str, Span)| Leaf {
         steps: ["metadata", document].map(|name| Step::Member(name.to_owned())).into(),
         place: Place::Metadata(Ident::new(rust, field.span())),
@@ -252,10 +264,17 @@ fn arguments(arguments: ParseStream<'_>) -> Result<Arguments> {
     }
     let words = Punctuated::<Ident, Token![,]>::parse_terminated(arguments)
         .map_err(|error| Error::new(error.span(), "expected a path in quotes, such as \"spec.nodeName\""))?;
-    let is_known = |word: &&Ident| REQUESTED_METADATA.iter().any(|(request, ..)| *word == request);
-    if let Some(word) = words.iter().find(|word| !is_known(word)) {
+    let known = || {
+        REQUESTED_METADATA
+            .map(|(request, ..)| request)
+            .into_iter()
+            .chain(EXCLUDED_METADATA.map(|(request, _)| request))
+    };
+    if let Some(word) = words.iter().find(|word| known().all(|known| *word != known)) {
+        let known: Vec<_> = known().map(|known| format!("`{known}`")).collect();
         let message = format!(
-            "unknown argument `{word}`: expected a path in quotes, or on the field `metadata` `annotations` or `managed_fields`"
+            "unknown argument `{word}`: expected a path in quotes, or on the field `metadata` one of {}",
+            known.join(", ")
         );
         return Err(Error::new(word.span(), message));
     }

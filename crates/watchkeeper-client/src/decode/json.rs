@@ -31,7 +31,7 @@ thread_local! {
 /// A decoder of JSON into any `Deserialize` type, based on `serde_json`.
 ///
 /// Suitable types are those of `k8s_openapi`, kube's `DynamicObject`, types made by
-/// `#[derive(CustomResource)]`, [`ObjectMetadata`](super::ObjectMetadata), and narrow types of your own. A
+/// `#[derive(CustomResource)]`, [`ObjectMetadata`](super::ObjectMetadata), and [narrow types](crate::narrow). A
 /// narrow type is the cheapest way to a small cache, because fields that it does not declare are skipped.
 ///
 /// `metadata.managedFields` is removed before parsing, unless [`Json::keep_managed_fields`] is set. Writing

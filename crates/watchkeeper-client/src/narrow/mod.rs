@@ -44,6 +44,7 @@
 //! | `#[narrow("spec.nodeName")]` | a field | the path of the value |
 //! | `#[narrow("spec.replicas", default)]` | a field | the same; an absent value is `Default::default()` |
 //! | `#[narrow(annotations, managed_fields)]` | `metadata` | these parts of the metadata are kept too |
+//! | `#[narrow(no_labels, no_owner_references)]` | `metadata` | these parts of the metadata are not kept |
 //!
 //! A path consists of names (`spec.nodeName`), `[]` for every item of a list (`spec.containers[].image`), and keys of a
 //! map (`metadata.annotations['example.com/owner']`). No path may contain another one. Paths cannot select items
@@ -67,6 +68,10 @@
 //! The field `metadata: ObjectMeta` is mandatory. It contains `name`, `namespace`, `uid`, `resourceVersion`,
 //! `generation`, `creationTimestamp`, `deletionTimestamp`, `labels`, `ownerReferences` and `finalizers`. Its other
 //! fields are `None`. The decoder [`Json`](crate::decode::Json) removes `managedFields` by default, even if requested.
+//!
+//! Labels and owner references are half of the memory of a small view of a Pod. Exclude them only if nothing reads them from
+//! the object: label selectors of listers need the labels, and controllers find the owner of an object by its owner
+//! references. A single label can be a field of its own: `#[narrow("metadata.labels['app']")]`.
 //!
 //! # Generated implementations
 //!

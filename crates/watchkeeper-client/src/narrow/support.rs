@@ -56,7 +56,7 @@ pub fn read_object<'de, N: Members, D: Deserializer<'de>>(
     slots: &mut N::Slots,
     deserializer: D,
 ) -> Result<(), D::Error> {
-    deserializer.deserialize_struct("", N::NAMES, Object::<N>(slots))
+    Object::<N>(slots).deserialize(deserializer)
 }
 
 /// Reads the value of a member that is an object.
@@ -67,7 +67,7 @@ pub fn read_object_member<'de, N: Members, A: MapAccess<'de>>(
     slots: &mut N::Slots,
     members: &mut A,
 ) -> Result<(), A::Error> {
-    members.next_value_seed(Object::<N>(slots))
+    members.next_value_seed(Nullable(Object::<N>(slots)))
 }
 
 /// Reads the value of a member that is a list.
@@ -78,7 +78,7 @@ pub fn read_list_member<'de, N: Items, A: MapAccess<'de>>(
     slots: &mut N::Slots,
     members: &mut A,
 ) -> Result<(), A::Error> {
-    members.next_value_seed(List::<N>(slots))
+    members.next_value_seed(Nullable(List::<N>(slots)))
 }
 
 /// Reads an item that is an object.
@@ -89,7 +89,7 @@ pub fn read_object_item<'de, N: Members, A: SeqAccess<'de>>(
     slots: &mut N::Slots,
     items: &mut A,
 ) -> Result<bool, A::Error> {
-    Ok(items.next_element_seed(Object::<N>(slots))?.is_some())
+    Ok(items.next_element_seed(Nullable(Object::<N>(slots)))?.is_some())
 }
 
 /// Reads an item that is a list.
@@ -100,7 +100,7 @@ pub fn read_list_item<'de, N: Items, A: SeqAccess<'de>>(
     slots: &mut N::Slots,
     items: &mut A,
 ) -> Result<bool, A::Error> {
-    Ok(items.next_element_seed(List::<N>(slots))?.is_some())
+    Ok(items.next_element_seed(Nullable(List::<N>(slots)))?.is_some())
 }
 
 /// Reads an item that is stored.
@@ -184,10 +184,10 @@ impl<'de, E: Error> Deserializer<'de> for Absent<E> {
     }
 }
 
-/// Reads an object, or nothing where the document has `null`.
-struct Object<'a, N: Members>(&'a mut N::Slots);
+/// Reads a value, or nothing where the document has `null`.
+struct Nullable<S>(S);
 
-impl<'de, N: Members> DeserializeSeed<'de> for Object<'_, N> {
+impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for Nullable<S> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -195,11 +195,11 @@ impl<'de, N: Members> DeserializeSeed<'de> for Object<'_, N> {
     }
 }
 
-impl<'de, N: Members> Visitor<'de> for Object<'_, N> {
+impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Nullable<S> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str("an object, a list or null")
     }
 
     fn visit_none<E: Error>(self) -> Result<(), E> {
@@ -211,7 +211,26 @@ impl<'de, N: Members> Visitor<'de> for Object<'_, N> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        read_object::<N, D>(self.0, deserializer)
+        self.0.deserialize(deserializer)
+    }
+}
+
+/// Reads an object.
+struct Object<'a, N: Members>(&'a mut N::Slots);
+
+impl<'de, N: Members> DeserializeSeed<'de> for Object<'_, N> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_struct("", N::NAMES, self)
+    }
+}
+
+impl<'de, N: Members> Visitor<'de> for Object<'_, N> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
@@ -229,14 +248,14 @@ impl<'de, N: Members> Visitor<'de> for Object<'_, N> {
     }
 }
 
-/// Reads a list, or nothing where the document has `null`.
+/// Reads a list.
 struct List<'a, N: Items>(&'a mut N::Slots);
 
 impl<'de, N: Items> DeserializeSeed<'de> for List<'_, N> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_option(self)
+        deserializer.deserialize_seq(self)
     }
 }
 
@@ -245,18 +264,6 @@ impl<'de, N: Items> Visitor<'de> for List<'_, N> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
-    }
-
-    fn visit_none<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {

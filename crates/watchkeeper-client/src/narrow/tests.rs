@@ -322,7 +322,10 @@ fn a_view_is_a_resource_of_the_viewed_kind() {
     #[derive(Narrow)]
     #[narrow(Node, crate = "crate")]
     struct NodeView {
+        #[narrow(no_labels)]
         metadata: ObjectMeta,
+        #[narrow("metadata.labels['zone']")]
+        zone: Option<String>,
     }
 
     assert_eq!(Strict::kind(&()), "Deployment");
@@ -331,7 +334,9 @@ fn a_view_is_a_resource_of_the_viewed_kind() {
     assert_eq!(NodeView::url_path(&(), None), Node::url_path(&(), None));
     scope::<PodView, NamespaceResourceScope>();
     scope::<NodeView, ClusterResourceScope>();
-    let mut node: NodeView = serde_json::from_str(r#"{"metadata":{"name":"a"}}"#).unwrap();
+    let mut node: NodeView =
+        serde_json::from_str(r#"{"metadata":{"name":"a","labels":{"zone":"z","b":"c"}}}"#).unwrap();
+    assert_eq!((node.zone.as_deref(), &node.metadata.labels), (Some("z"), &None));
     node.meta_mut().uid = Some("u".to_owned());
     assert_eq!((node.meta().name.as_deref(), node.meta().uid.as_deref()), (Some("a"), Some("u")));
 }

@@ -71,7 +71,7 @@ fn a_struct_that_is_not_a_view_is_rejected() {
         ),
         (
             quote! { #[narrow(Pod)] struct PodView { #[narrow("metadata")] metadata: ObjectMeta } },
-            "the path of `metadata` is fixed; expected `annotations` or `managed_fields`",
+            "the path of `metadata` is fixed; expected its parts, such as `annotations`",
         ),
     ] {
         assert_eq!(messages(input.clone()), [message], "{input}");
@@ -90,12 +90,9 @@ fn an_invalid_attribute_of_a_field_is_rejected() {
         (quote! { #[narrow()] a: u8 }, "expected a path in quotes, such as \"spec.nodeName\""),
         (
             quote! { #[narrow(rename)] a: u8 },
-            "unknown argument `rename`: expected a path in quotes, or on the field `metadata` `annotations` or `managed_fields`",
+            "unknown argument `rename`: expected a path in quotes, or on the field `metadata` one of `annotations`, `managed_fields`, `no_labels`, `no_owner_references`",
         ),
-        (
-            quote! { #[narrow(annotations)] a: u8 },
-            "`annotations` and `managed_fields` belong on the field `metadata`",
-        ),
+        (quote! { #[narrow(annotations)] a: u8 }, "the parts of the metadata belong on the field `metadata`"),
         (quote! { #[narrow("a..b")] a: u8 }, "invalid path \"a..b\": expected the name of a field at byte 2"),
         (quote! { #[narrow("metadata")] a: u8 }, "the field of this path is called `metadata`"),
         (
@@ -154,6 +151,20 @@ fn requested_annotations_conflict_with_one_of_them() {
             "`metadata.annotations` overlaps `metadata.annotations['a.b/c']`, which the field `metadata` contains"
         ]
     );
+}
+
+#[test]
+fn labels_and_owner_references_can_be_excluded() {
+    let input = quote! {
+        #[narrow(Pod)]
+        struct PodView {
+            #[narrow(no_labels, no_owner_references)] metadata: ObjectMeta,
+            #[narrow("metadata.labels['app']")] app: Option<String>,
+        }
+    };
+    let view = View::new(syn::parse2(input).unwrap()).unwrap();
+    let paths: Vec<String> = view.leaves.iter().map(|leaf| path::text(&leaf.steps)).collect();
+    assert_eq!(paths[6..], ["metadata.deletionTimestamp", "metadata.finalizers", "metadata.labels.app"]);
 }
 
 #[test]
