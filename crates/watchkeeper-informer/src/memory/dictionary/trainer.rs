@@ -100,16 +100,17 @@ impl Trainer {
 
     /// Trains a dictionary and returns the codec that uses it.
     ///
-    /// This takes up to 150 ms of CPU with the default limits, and 10 ms with 50 samples of 5 KB, so it does not run on
-    /// a thread that has other work. The codec has no dictionary if the samples are fewer than eight, too short or
-    /// too similar.
+    /// This takes about 50 ms of CPU with the default limits. It happens once for a cache that exceeds its budget, and when
+    /// the dictionary is renewed. The codec has no dictionary if the samples are fewer than eight, too short, too similar,
+    /// or so large that a dictionary hardly shortens them.
     pub(crate) fn train(self) -> Codec {
         self.dictionary().map_or_else(Codec::without_dictionary, |bytes| Codec::with_dictionary(&bytes))
     }
 
     fn dictionary(self) -> Option<Vec<u8>> {
         let longest = self.options.dictionary_bytes.min(self.bytes / SAMPLES_PER_DICTIONARY);
-        if self.samples.len() < MIN_SAMPLES || longest == 0 {
+        let has_small_objects = self.bytes / self.samples.len().max(1) <= self.options.dictionary_bytes / 2;
+        if self.samples.len() < MIN_SAMPLES || longest == 0 || !has_small_objects {
             return None;
         }
         let lengths: Vec<usize> = self.samples.iter().map(|sample| sample.len()).collect();
