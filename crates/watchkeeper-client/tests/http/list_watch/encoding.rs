@@ -445,7 +445,9 @@ async fn a_narrow_type_and_metadata_are_read_from_either_encoding() {
         ListWatch::new(&maps).encoding(encoding)
     };
     let without_types = |mut objects: Vec<ObjectMetadata>| {
-        objects.iter_mut().for_each(|object| object.types = None);
+        for object in &mut objects {
+            object.types = None;
+        }
         objects
     };
     assert_eq!(
