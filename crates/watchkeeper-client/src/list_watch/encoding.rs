@@ -125,9 +125,8 @@ impl Form {
     /// Returns the parameters of a media type.
     fn parameters(self, is_protobuf: bool) -> &'static str {
         match self {
-            Self::List => "",
             Self::Watch if is_protobuf => ";stream=watch",
-            Self::Watch => "",
+            Self::List | Self::Watch => "",
             Self::MetadataList => ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
             Self::MetadataWatch => ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
         }

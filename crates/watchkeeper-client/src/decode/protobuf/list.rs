@@ -106,7 +106,7 @@ impl MessageList {
                         self.items += 1;
                         return Ok(Some(value));
                     }
-                    self.keep(target, value)?;
+                    self.keep(target, &value)?;
                 } else if chunk.is_empty() {
                     return Ok(None);
                 }
@@ -136,7 +136,7 @@ impl MessageList {
                 State::Number(tag, mut number) => match self.push(&mut number, byte)? {
                     None => State::Number(tag, number),
                     // The value of a field that is not relevant.
-                    Some(_) if tag & 7 == 0 => State::Tag(Varint::default()),
+                    Some(_) if tag & 7 != 2 => State::Tag(Varint::default()),
                     Some(length) => self.begin(tag >> 3, length)?,
                 },
                 state @ State::Value(..) => state,
@@ -178,9 +178,8 @@ impl MessageList {
         }
         let is_known = matches!(tag >> 3, 1 | 2);
         match tag & 7 {
-            2 => Ok(State::Number(tag, Varint::default())),
             0 | 1 | 5 if is_known => Err(self.wrong("a field has another wire type than its type requires")),
-            0 => Ok(State::Number(tag, Varint::default())),
+            0 | 2 => Ok(State::Number(tag, Varint::default())),
             1 => self.sized(Target::Skipped, 8),
             5 => self.sized(Target::Skipped, 4),
             _ => Err(self.wrong("a field has an unknown wire type")),
@@ -267,17 +266,16 @@ impl MessageList {
         Ok((left == 0).then(|| self.spill.take()))
     }
 
-    fn keep(&mut self, target: Target, value: Bytes) -> Result<(), DecodeError> {
+    fn keep(&mut self, target: Target, value: &Bytes) -> Result<(), DecodeError> {
         match target {
             Target::Type => {
-                let (api_version, kind) =
-                    type_of(&value).map_err(|fault: Fault| fault.of_object(&value, 0))?;
+                let (api_version, kind) = type_of(value).map_err(|fault: Fault| fault.of_object(value, 0))?;
                 api_version.clone_into(&mut self.api_version);
                 kind.clone_into(&mut self.kind);
             }
             // Copied, so that the chunk is not kept.
-            Target::Metadata => self.metadata = Bytes::copy_from_slice(&value),
-            Target::Status => self.status = Some(Bytes::copy_from_slice(&value)),
+            Target::Metadata => self.metadata = Bytes::copy_from_slice(value),
+            Target::Status => self.status = Some(Bytes::copy_from_slice(value)),
             Target::Skipped | Target::Item => {}
         }
         Ok(())

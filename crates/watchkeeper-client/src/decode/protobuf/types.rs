@@ -220,8 +220,7 @@ impl Message {
     #[inline]
     pub(super) fn missing(&self, seen: u128) -> Option<u8> {
         let missing = self.always & !seen;
-        // At most 128.
-        (missing != 0).then(|| missing.trailing_zeros() as u8)
+        u8::try_from(missing.trailing_zeros()).ok().filter(|_| missing != 0)
     }
 
     /// Returns the number of fields.

@@ -118,7 +118,7 @@ impl<'de> Value<'de> {
             match (self.item, number) {
                 (Item::SchemaOrBool(_), 1) => text = value.varint()? != 0,
                 (Item::SchemaOrBool(_), 2) | (Item::SchemaOrArray(_) | Item::SchemaOrStrings(_), 1) => {
-                    schema = Some(value.bytes()?)
+                    schema = Some(value.bytes()?);
                 }
                 (Item::SchemaOrArray(_) | Item::SchemaOrStrings(_), 2) => list = true,
                 _ => {}
@@ -163,6 +163,7 @@ impl<'de> Value<'de> {
 }
 
 /// The value of a union.
+#[expect(clippy::large_enum_variant, reason = "passed on at once, and not stored")]
 enum Alternative<'de> {
     Bool(bool),
     Object(Members<'de>),

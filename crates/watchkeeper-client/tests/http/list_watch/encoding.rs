@@ -29,10 +29,10 @@ const EITHER: &str = "application/vnd.kubernetes.protobuf,application/json;q=0.9
 fn varint(mut value: usize) -> Vec<u8> {
     let mut out = Vec::new();
     while value >= 0x80 {
-        out.push(u8::try_from(value & 0x7f).unwrap() | 0x80);
+        out.push(u8::try_from(value & 0x7f).expect("a valid value") | 0x80);
         value >>= 7;
     }
-    out.push(u8::try_from(value).unwrap());
+    out.push(u8::try_from(value).expect("a valid value"));
     out
 }
 
@@ -65,7 +65,7 @@ fn status(code: u16) -> Vec<u8> {
 
 fn frame(event: &str, object: &[u8]) -> Vec<u8> {
     let message = [field(1, event), field(2, field(1, object))].concat();
-    [u32::try_from(message.len()).unwrap().to_be_bytes().to_vec(), message].concat()
+    [u32::try_from(message.len()).expect("a valid value").to_be_bytes().to_vec(), message].concat()
 }
 
 fn reply(code: u16, body: Vec<u8>) -> Reply {
@@ -89,7 +89,7 @@ async fn read<K: Clone + Send + Sync + 'static>(source: &ListWatch<K>) -> Result
     while let Some(part) = page.next().await {
         if let ListPart::Item(item) = part? {
             assert!(item.decoder().is_some());
-            objects.push(item.decode().unwrap().as_ref().clone());
+            objects.push(item.decode().expect("a valid value").as_ref().clone());
         }
     }
     Ok(objects)
@@ -98,7 +98,7 @@ async fn read<K: Clone + Send + Sync + 'static>(source: &ListWatch<K>) -> Result
 async fn names(source: &ListWatch<ConfigMap>) -> Result<Vec<String>, Error> {
     let maps = read(source).await?;
     for map in &maps {
-        assert_eq!(map.data.as_ref().unwrap()["k"], "v");
+        assert_eq!(map.data.as_ref().expect("a valid value")["k"], "v");
     }
     Ok(maps.into_iter().filter_map(|map| map.metadata.name).collect())
 }
@@ -289,13 +289,13 @@ async fn create<K>(client: &Client, object: Value) -> ResourcePath
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
-    let path = ResourcePath::new(K::group(&()), K::version(&()), K::plural(&())).unwrap();
+    let path = ResourcePath::new(K::group(&()), K::version(&()), K::plural(&())).expect("a correct server");
     let namespaced = match object.pointer("/metadata/namespace").and_then(Value::as_str) {
-        Some(namespace) => path.clone().in_namespace(namespace).unwrap(),
+        Some(namespace) => path.clone().in_namespace(namespace).expect("a correct server"),
         None => path.clone(),
     };
-    let request = ApiRequest::create(namespaced, &PostParams::default(), &object).unwrap();
-    let _: Value = client.rest().request(request).send().await.unwrap();
+    let request = ApiRequest::create(namespaced, &PostParams::default(), &object).expect("a correct server");
+    let _: Value = client.rest().request(request).send().await.expect("a correct server");
     path
 }
 
@@ -315,24 +315,28 @@ where
     let path = create::<K>(client, object).await;
     let source =
         |encoding| ListWatch::<K>::at(client.clone(), path.clone(), &K::kind(&())).encoding(encoding);
-    let listed = read(&source(WireEncoding::Json)).await.unwrap();
+    let listed = read(&source(WireEncoding::Json)).await.expect("a correct server");
     assert!(!listed.is_empty());
-    assert_eq!(read(&source(WireEncoding::Protobuf)).await.unwrap(), listed);
+    assert_eq!(read(&source(WireEncoding::Protobuf)).await.expect("a correct server"), listed);
     let any =
         |encoding| ListWatch::<Value>::at(client.clone(), path.clone(), &K::kind(&())).encoding(encoding);
     assert_eq!(
-        read(&any(WireEncoding::Protobuf)).await.unwrap(),
-        read(&any(WireEncoding::Json)).await.unwrap()
+        read(&any(WireEncoding::Protobuf)).await.expect("a correct server"),
+        read(&any(WireEncoding::Json)).await.expect("a correct server")
     );
 
     let mut received = Vec::new();
     for encoding in [WireEncoding::Json, WireEncoding::Protobuf] {
-        let mut events = any(encoding).watch(WatchRequest::new().send_initial_events()).await.unwrap();
+        let mut events =
+            any(encoding).watch(WatchRequest::new().send_initial_events()).await.expect("a correct server");
         let mut objects = Vec::new();
         let version = loop {
-            match events.next().await.unwrap().unwrap() {
+            match events.next().await.expect("a correct server").expect("a correct server") {
                 WatchEvent::Added(item) => {
-                    objects.push((item.content().unwrap(), item.decode().unwrap()));
+                    objects.push((
+                        item.content().expect("a correct server"),
+                        item.decode().expect("a correct server"),
+                    ));
                 }
                 WatchEvent::Bookmark(mark) if mark.initial_events_end => break mark.resource_version,
                 other => panic!("{other:?}"),
@@ -340,7 +344,8 @@ where
         };
         received.push((objects, version));
     }
-    let (from_protobuf, from_json) = (received.pop().unwrap(), received.pop().unwrap());
+    let (from_protobuf, from_json) =
+        (received.pop().expect("a correct server"), received.pop().expect("a correct server"));
     assert_eq!(from_protobuf.1, from_json.1);
     assert_eq!(from_protobuf.0.len(), listed.len());
     for ((one, value), (other, expected)) in from_protobuf.0.iter().zip(&from_json.0) {
@@ -440,7 +445,9 @@ async fn a_narrow_type_and_metadata_are_read_from_either_encoding() {
         ListWatch::new(&maps).encoding(encoding)
     };
     let without_types = |mut objects: Vec<ObjectMetadata>| {
-        objects.iter_mut().for_each(|object| object.types = None);
+        for object in &mut objects {
+            object.types = None;
+        }
         objects
     };
     assert_eq!(

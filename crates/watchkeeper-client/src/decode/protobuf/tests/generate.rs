@@ -69,7 +69,9 @@ impl Generator {
             let (run, behind) = rest.split_at(length);
             rest = behind;
             if path.len() == 1 {
-                run.iter().for_each(|(_, bytes)| out.extend_from_slice(bytes));
+                for (_, bytes) in run {
+                    out.extend_from_slice(bytes);
+                }
             } else {
                 let inner = run.iter().map(|(path, bytes)| (path[1..].to_vec(), bytes.clone())).collect();
                 let inner = self.message(inner);
