@@ -110,8 +110,9 @@ impl ManagerBuilder {
         let (recorder, event_writer) = events::channel(&own_client, events, time.clone(), &event_metrics);
         let health = Arc::new(Checks::default());
         health.add("ping", || Ok(()));
+        let factory = SharedInformerFactory::builder(client.clone()).memory(options.memory).build();
         Manager {
-            factory: SharedInformerFactory::new(client.clone()),
+            factory,
             client,
             own_client,
             options,
