@@ -12,7 +12,7 @@ use crate::{
     events::{self, EventMetrics, EventOptions},
     http::Checks,
     leader::{LeaderElection, LeaderElector, LeaderMetrics},
-    metrics::{ControllerMetrics, RestMetrics, register_process_metrics},
+    metrics::{ControllerMetrics, RestMetrics, register_informer_metrics, register_process_metrics},
     options::ManagerOptions,
     time::Time,
 };
@@ -111,6 +111,7 @@ impl ManagerBuilder {
         let health = Arc::new(Checks::default());
         health.add("ping", || Ok(()));
         let factory = SharedInformerFactory::builder(client.clone()).memory(options.memory).build();
+        register_informer_metrics(&mut registry, &factory);
         Manager {
             factory,
             client,
