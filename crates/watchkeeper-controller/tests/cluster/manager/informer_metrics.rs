@@ -77,3 +77,17 @@ async fn a_manager_exports_every_documented_metric_of_its_informers() {
     drop(informer);
     running.end().await.unwrap();
 }
+
+#[test]
+fn the_page_about_large_clusters_names_only_documented_metrics() {
+    let page = include_str!("../../../../../docs/large-clusters.md");
+    let words = page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let used: Vec<&str> = words
+        .filter(|word| word.starts_with("watchkeeper_informer_") || word.starts_with("informer_"))
+        .collect();
+    assert!(used.len() > 10, "{used:?}");
+    let documented = documented_informer_metrics();
+    for name in used {
+        assert!(documented.contains(&name), "{name} is not documented");
+    }
+}
