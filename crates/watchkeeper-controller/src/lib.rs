@@ -79,7 +79,7 @@
 //! | [`Reconciler`], [`Request`], [`Context`], [`Action`], [`ReconcileError`] | the reconcile function, its input and its result |
 //! | [`Watch`], [`predicate`], [`Change`], [`each_state`], [`each_metadata`], [`Triggers`] | which changes enqueue which keys |
 //! | [`HotLoop`], [`HotLoopLimits`] | detection of keys that trigger themselves |
-//! | [`metrics`] | metrics of controllers, requests and the process, under the metric names of controller-runtime |
+//! | [`metrics`] | metrics of controllers, informers, requests and the process, under the metric names of controller-runtime and client-go |
 //! | [`objects`] | finalizers, owner references, conditions, apply |
 //! | [`events`] | recording of Kubernetes events |
 //! | [`manager`] | several controllers as one program, with ordered start and stop |

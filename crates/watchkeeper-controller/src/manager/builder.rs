@@ -12,7 +12,7 @@ use crate::{
     events::{self, EventMetrics, EventOptions},
     http::Checks,
     leader::{LeaderElection, LeaderElector, LeaderMetrics},
-    metrics::{ControllerMetrics, RestMetrics, register_process_metrics},
+    metrics::{ControllerMetrics, RestMetrics, register_informer_metrics, register_process_metrics},
     options::ManagerOptions,
     time::Time,
 };
@@ -110,8 +110,10 @@ impl ManagerBuilder {
         let (recorder, event_writer) = events::channel(&own_client, events, time.clone(), &event_metrics);
         let health = Arc::new(Checks::default());
         health.add("ping", || Ok(()));
+        let factory = SharedInformerFactory::builder(client.clone()).memory(options.memory).build();
+        register_informer_metrics(&mut registry, &factory);
         Manager {
-            factory: SharedInformerFactory::new(client.clone()),
+            factory,
             client,
             own_client,
             options,

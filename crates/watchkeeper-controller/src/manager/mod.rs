@@ -196,7 +196,7 @@ impl Manager {
     }
 
     /// Returns the registry behind `/metrics`, to register metrics of the program before it runs. The manager
-    /// has already registered the metrics of leader election, requests, events and the process;
+    /// has already registered the metrics of leader election, informers, requests, events and the process;
     /// [`add`](Self::add) registers those of each controller and its queue.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.registry

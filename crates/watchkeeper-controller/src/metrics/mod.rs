@@ -1,4 +1,4 @@
-//! Metrics of controllers, requests and the process, under the names that existing dashboards use.
+//! Metrics of controllers, informers, requests and the process, under the names that existing dashboards use.
 //!
 //! # Controller metrics
 //!
@@ -28,12 +28,51 @@
 //! Controller names are unique within a registry. A second controller of the same name is rejected with [`DuplicateName`], because both
 //! would report to the same series.
 //!
+//! # Informer metrics
+//!
+//! [`register_informer_metrics`] exports the figures of each informer of a factory. A manager registers them for its factory.
+//!
+//! | name | kind | meaning |
+//! |---|---|---|
+//! | `watchkeeper_informer_objects` | gauge | objects in the cache |
+//! | `watchkeeper_informer_encoded_objects` | gauge | objects whose encoded bytes are kept, including earlier versions that are in use |
+//! | `watchkeeper_informer_decoded_objects` | gauge | those of them that are also kept decoded |
+//! | `watchkeeper_informer_encoded_bytes` | gauge | encoded bytes that are kept, compressed or not |
+//! | `watchkeeper_informer_decoded_bytes` | gauge | estimated memory of the decoded objects |
+//! | `watchkeeper_informer_decodes_total` | counter | reads that decoded an object |
+//! | `watchkeeper_informer_decode_seconds_total` | counter | time that these reads took |
+//! | `watchkeeper_informer_hits_total` | counter | reads of objects that were kept decoded |
+//! | `watchkeeper_informer_evictions_total` | counter | decoded objects that were dropped to keep within the budget |
+//! | `watchkeeper_informer_compression_ratio` | gauge | bytes before compression per byte after, with the current dictionary |
+//! | `watchkeeper_informer_dictionaries_total` | counter | dictionaries that were trained |
+//! | `watchkeeper_informer_dictionary_age_seconds` | gauge | time since the current dictionary was trained |
+//! | `watchkeeper_informer_memory_budget_bytes` | gauge, without labels | memory that decoded objects of all informers may take |
+//! | `watchkeeper_informer_quarantined_objects` | gauge | objects that could not be decoded or transformed |
+//! | `watchkeeper_informer_lists_total` | counter | lists that were started, including relists |
+//! | `watchkeeper_informer_relists_total` | counter, label `cause` | relists |
+//! | `watchkeeper_informer_watch_restarts_total` | counter, label `reason` | watches that were resumed, by the reason why the previous one ended |
+//! | `watchkeeper_informer_failures_total` | counter | lists and watches that failed |
+//! | `watchkeeper_informer_last_event_age_seconds` | gauge | time since something was received from the server |
+//! | `informer_queued_items` | gauge | keys with changes that are not in the cache yet |
+//!
+//! The labels are `resource`, such as `pods.v1` or `deployments.v1.apps`, `type`, the name of the type of the objects, and
+//! `scope`, such as `in namespace shop`, which all namespaces do not have. `informer_queued_items` has client-go's labels
+//! `group`, `version`, `resource` and `name`, and the label `type`. Labels are shortened to 120 characters; a label `number`
+//! distinguishes informers whose other labels are equal. Above 100 informers, the others share the series of the resource
+//! `exceeded_cardinality_limit`.
+//!
+//! Informers that keep all objects decoded, with
+//! [`MemoryPolicy::Decoded`](watchkeeper_informer::MemoryPolicy::Decoded), have no series for encoded and decoded objects. The
+//! compression ratio and the age of the dictionary exist once a dictionary was trained. An informer with several sources, one
+//! for each namespace, reports sums, and the age of the source that has received nothing for the longest time.
+//!
 //! # Other metrics
 //!
 //! [`RestMetrics`] counts requests to the API server, and [`register_process_metrics`] registers the metrics of the process. A
 //! manager registers both.
 
 mod controller;
+mod informer;
 mod process;
 mod rest;
 
@@ -42,6 +81,7 @@ use prometheus_client::registry::{Metric, Registry};
 pub(crate) use self::controller::ControllerSeries;
 pub use self::{
     controller::{ControllerMetrics, DuplicateName},
+    informer::register_informer_metrics,
     process::register_process_metrics,
     rest::RestMetrics,
 };

@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use watchkeeper_client::config::{ClientConfig, ConfigError};
+use watchkeeper_informer::MemoryPolicy;
 
 use super::{AccessCheck, ClusterArgs, ManagerOptions, log_directives};
 use crate::{
@@ -89,6 +90,11 @@ pub struct ManagerArgs {
     #[arg(long)]
     pub require_access: bool,
 
+    /// Keep cached objects decoded or encoded: auto, decoded, packed, or within a budget such as 512Mi, or 25% of the
+    /// memory limit, for decoded objects
+    #[arg(long, value_name = "POLICY", default_value = "auto", env = "CACHE_MEMORY")]
+    pub cache_memory: MemoryPolicy,
+
     /// Log messages of this level and above
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevel,
@@ -161,6 +167,7 @@ impl ManagerArgs {
             metrics_address: self.metrics_bind_address.0,
             health_address: self.health_probe_bind_address.0,
             stop_within: self.graceful_shutdown_timeout,
+            memory: self.cache_memory,
             access_check: if self.require_access { AccessCheck::Fail } else { AccessCheck::Warn },
             ..ManagerOptions::default()
         }
@@ -354,6 +361,37 @@ mod tests {
         }
         for text in ["8080", ":", ":99999", "example.com:80", "127.0.0.1"] {
             assert!(bind_address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_memory_of_caches_is_automatic_unless_a_flag_sets_it() {
+        for (flags, expected) in [
+            (&[][..], MemoryPolicy::Auto),
+            (&["--cache-memory=auto"], MemoryPolicy::Auto),
+            (&["--cache-memory=decoded"], MemoryPolicy::Decoded),
+            (&["--cache-memory=packed"], MemoryPolicy::Packed),
+            (&["--cache-memory=512Mi"], MemoryPolicy::Budget(512 << 20)),
+            (&["--cache-memory=25%"], MemoryPolicy::Share(25)),
+        ] {
+            assert_eq!(parse(flags).unwrap().options().memory, expected, "{flags:?}");
+        }
+        let command = Program::command();
+        let flag = command.get_arguments().find(|flag| flag.get_id() == "cache_memory").unwrap();
+        assert_eq!(flag.get_env(), Some("CACHE_MEMORY".as_ref()));
+    }
+
+    #[test]
+    fn an_invalid_memory_of_caches_is_rejected_with_the_flag_and_the_remedy() {
+        for (value, remedy) in [
+            ("", "such as 512Mi"),
+            ("much", "auto, decoded or packed"),
+            ("1.5Gi", "1536Mi"),
+            ("512MB", "Ki, Mi, Gi, Ti"),
+            ("101%", "at most 100%"),
+        ] {
+            let error = parse(&[&format!("--cache-memory={value}")]).unwrap_err().to_string();
+            assert!(error.contains("--cache-memory") && error.contains(remedy), "{value:?}: {error}");
         }
     }
 

@@ -13,6 +13,7 @@ pub use args::{ArgsError, BindAddress, LogLevel, ManagerArgs};
 #[cfg(feature = "clap")]
 pub use cluster::{ClusterArgs, CredentialPluginPolicy};
 pub use logging::log_directives;
+use watchkeeper_informer::MemoryPolicy;
 
 /// The options of a manager.
 ///
@@ -42,6 +43,9 @@ pub struct ManagerOptions {
     /// to false, and has no effect without leader election. See
     /// [`Leadership::fence`](crate::leader::Leadership::fence).
     pub fences_writes: bool,
+    /// The form in which the informers of the manager's factory keep objects, with one memory budget for all of them.
+    /// Defaults to [`MemoryPolicy::Auto`].
+    pub memory: MemoryPolicy,
 }
 
 /// The reaction to declared access that the API server denies.
@@ -66,6 +70,7 @@ impl Default for ManagerOptions {
             prepare_within: Duration::from_mins(2),
             access_check: AccessCheck::default(),
             fences_writes: false,
+            memory: MemoryPolicy::default(),
         }
     }
 }

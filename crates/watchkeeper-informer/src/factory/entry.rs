@@ -4,7 +4,7 @@ use std::{any::Any, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-use crate::{Object, SharedIndexInformer, WeakInformer, status::SyncError};
+use crate::{InformerStats, Object, SharedIndexInformer, WeakInformer, status::SyncError};
 
 pub(super) type SyncWait<'a> = Pin<Box<dyn Future<Output = Result<(), SyncError>> + Send + 'a>>;
 
@@ -16,6 +16,10 @@ pub(super) trait AnyInformer: Send + Sync {
     fn start(&self);
     fn stop(&self);
     fn wait_for_sync(&self, within: Option<Duration>) -> SyncWait<'_>;
+    /// Returns the path of the type of the objects.
+    fn object_type(&self) -> &'static str;
+    /// Returns the counters. `None` if no handle to the informer exists.
+    fn stats(&self) -> Option<InformerStats>;
 }
 
 impl<K: Object> AnyInformer for WeakInformer<K> {
@@ -41,6 +45,14 @@ impl<K: Object> AnyInformer for WeakInformer<K> {
 
     fn wait_for_sync(&self, within: Option<Duration>) -> SyncWait<'_> {
         Box::pin(self.wait_for_sync(within))
+    }
+
+    fn object_type(&self) -> &'static str {
+        std::any::type_name::<K>()
+    }
+
+    fn stats(&self) -> Option<InformerStats> {
+        Some(self.upgrade()?.stats())
     }
 }
 

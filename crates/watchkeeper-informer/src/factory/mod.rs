@@ -6,6 +6,8 @@ mod entry;
 mod missing_source;
 mod scope;
 mod settings;
+mod stats;
+mod weak;
 
 use std::{any::TypeId, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -18,7 +20,13 @@ use watchkeeper_client::{
     Client, decode::ObjectMetadata, dynamic::GroupVersionResource, list_watch::ListWatch,
 };
 
-pub use self::{builder::FactoryBuilder, collection::CollectionScope, scope::Scope};
+pub use self::{
+    builder::FactoryBuilder,
+    collection::CollectionScope,
+    scope::Scope,
+    stats::{FactoryInformerStats, FactoryMemoryStats, FactoryStats},
+    weak::WeakInformerFactory,
+};
 use self::{
     entry::{AnyInformer, Entry, Ownership},
     missing_source::MissingSource,

@@ -183,6 +183,11 @@ impl ObjectMemory {
         self.undecodable.lock().values().cloned().collect()
     }
 
+    /// Returns the number of objects that [`quarantined`](Self::quarantined) returns.
+    pub(crate) fn quarantined_count(&self) -> u64 {
+        self.undecodable.lock().len() as u64
+    }
+
     fn release(&self, identity: &Identity) {
         let mut undecodable = self.undecodable.lock();
         if let Some(object) = undecodable.get(identity.key())

@@ -125,6 +125,11 @@ impl MemoryPool {
         self.budget.load(Relaxed) as u64
     }
 
+    /// Returns the estimated memory of the resident objects of all informers.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.account.bytes() as u64
+    }
+
     /// Adds an informer whose reads are observed.
     pub(super) fn register(&self, memory: &Arc<ObjectMemory>) {
         let mut informers = self.informers.lock();
@@ -183,7 +188,7 @@ impl MemoryPool {
             decodes: reads.iter().map(|reads| reads.decodes).sum(),
             decode_time: reads.iter().map(|reads| reads.decode_time).sum(),
             hits: reads.iter().map(|reads| reads.hits).sum(),
-            decoded_bytes: self.account.bytes() as u64,
+            decoded_bytes: self.decoded_bytes(),
             wanted_bytes: informers.iter().map(|informer| informer.decodable_bytes()).sum(),
             resident: memory.resident,
             ceiling: memory.ceiling(CEILING_PERCENT),
@@ -227,7 +232,7 @@ impl fmt::Debug for MemoryPool {
         f.debug_struct("MemoryPool")
             .field("policy", &self.policy)
             .field("budget", &self.budget)
-            .field("decoded_bytes", &self.account.bytes())
+            .field("decoded_bytes", &self.decoded_bytes())
             .finish_non_exhaustive()
     }
 }

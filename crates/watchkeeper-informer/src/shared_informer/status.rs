@@ -9,6 +9,7 @@ use watchkeeper_time::TokioClock;
 use super::handle::SharedIndexInformer;
 use crate::{
     MemoryStats, Object, ResourceVersion,
+    controller::PartView,
     reflector::Quarantined,
     status::{Monitor, ReflectorStats, Status},
 };
@@ -78,6 +79,8 @@ pub struct InformerStats {
     /// The lists, watches, events and failures of each source, by namespace. The key is `None` for a single
     /// source.
     pub sources: BTreeMap<Option<Arc<str>>, ReflectorStats>,
+    /// The number of objects that are [quarantined](SharedIndexInformer::quarantined) now.
+    pub quarantined: u64,
     /// The memory of the objects; `None` if all are kept decoded.
     pub memory: Option<MemoryStats>,
 }
@@ -122,7 +125,11 @@ impl<K: Object> SharedIndexInformer<K> {
     pub fn stats(&self) -> InformerStats {
         let inner = self.inner();
         let snapshot = self.snapshot();
-        let sources = inner.parts.iter().map(|part| (part.namespace.clone(), part.monitor.counters()));
+        let of_part = |part: &PartView<K>| (part.namespace.clone(), part.monitor.counters());
+        let sources: BTreeMap<_, _> = inner.parts.iter().map(of_part).collect();
+        // Objects are quarantined when they are received, or when they are decoded for a read.
+        let received: u64 = sources.values().map(|source| source.quarantined).sum();
+        let read = inner.memory.as_ref().map_or(0, |memory| memory.quarantined_count());
         InformerStats {
             objects: snapshot.len(),
             resource_version: snapshot.resource_version().cloned(),
@@ -130,7 +137,8 @@ impl<K: Object> SharedIndexInformer<K> {
             queued_keys: inner.parts.iter().map(|part| part.fifo.queued_keys()).sum(),
             queued_changes: inner.parts.iter().map(|part| part.fifo.queued_deltas()).sum(),
             handlers: inner.distributor.handler_count(),
-            sources: sources.collect(),
+            quarantined: received + read,
+            sources,
             memory: inner.memory.as_ref().map(|memory| memory.stats()),
         }
     }

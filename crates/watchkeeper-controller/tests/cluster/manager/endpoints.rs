@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns the status and body of a GET request.
-async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
+pub(super) async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
     request(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await
 }
 
@@ -17,7 +17,7 @@ async fn request(address: std::net::SocketAddr, text: &str) -> (u16, String) {
     (status, body)
 }
 
-fn listening() -> ManagerOptions {
+pub(super) fn listening() -> ManagerOptions {
     let mut options = quiet();
     options.health_address = Some("127.0.0.1:0".parse().unwrap());
     options.metrics_address = Some("127.0.0.1:0".parse().unwrap());

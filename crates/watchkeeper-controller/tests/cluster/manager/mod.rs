@@ -1,6 +1,7 @@
 //! Managers against an embedded server.
 
 mod endpoints;
+mod informer_metrics;
 mod lifecycle;
 
 use std::{

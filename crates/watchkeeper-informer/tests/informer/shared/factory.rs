@@ -28,7 +28,7 @@ fn plain_options() -> ReflectorOptions {
     options
 }
 
-fn scripted(source: &Source) -> FactoryBuilder {
+pub(super) fn scripted(source: &Source) -> FactoryBuilder {
     FactoryBuilder::without_client().reflector(plain_options()).source::<ConfigMap>(source.clone())
 }
 

@@ -2,6 +2,7 @@
 
 mod cases;
 mod factory;
+mod factory_stats;
 mod freshness;
 mod handlers;
 mod lifetime;
