@@ -146,7 +146,9 @@ impl ObjectMemory {
     /// Returns the reads since the previous call.
     pub(super) fn take_reads(&self) -> Reads {
         let total = self.reads();
-        let before = std::mem::replace(&mut *self.observed.lock(), total);
+        let mut observed = self.observed.lock();
+        // Read under the lock, so that the totals of two concurrent calls are in order.
+        let before = std::mem::replace(&mut *observed, total);
         Reads {
             decodes: total.decodes - before.decodes,
             decode_time: total.decode_time.saturating_sub(before.decode_time),
