@@ -209,7 +209,12 @@ impl MemoryPool {
         }
     }
 
-    fn set_budget(&self, bytes: usize) {
+    /// Returns the bytes of the objects that are kept decoded.
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.account.bytes()
+    }
+
+    pub(super) fn set_budget(&self, bytes: usize) {
         self.residency.lock().set_budget(bytes);
         self.budget.store(bytes, Relaxed);
         while self.residency.lock().is_over_budget() {
