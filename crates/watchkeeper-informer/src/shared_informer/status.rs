@@ -114,7 +114,14 @@ impl<K: Object> SharedIndexInformer<K> {
     pub fn quarantined(&self) -> Vec<Quarantined> {
         let inner = self.inner();
         let received = inner.parts.iter().flat_map(|part| part.monitor.quarantined());
-        received.chain(inner.memory.iter().flat_map(|memory| memory.quarantined())).collect()
+        let read = inner.memory.iter().flat_map(|memory| memory.quarantined());
+        // Versions that were replaced may be read as long as a handler or a snapshot holds them.
+        let snapshot = self.snapshot();
+        let is_current = |object: &Quarantined| {
+            let cached = snapshot.metadata(&*object.key);
+            cached.is_some_and(|cached| cached.resource_version() == object.resource_version.as_deref())
+        };
+        received.chain(read.filter(is_current)).collect()
     }
 
     /// Returns the counters of this informer.
