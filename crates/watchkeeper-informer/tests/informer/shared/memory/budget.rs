@@ -161,9 +161,9 @@ async fn the_counters_add_up_and_return_to_zero_with_the_objects() {
         let reads = 2 * 30 + 30;
         assert_eq!(stats.hits + stats.decodes, reads, "{policy:?}: each read is a hit or a decode");
 
-        let deletions = (1..=30).fold(Watch::new(), |events, n| {
-            let mut last = objects[n as usize - 1].clone();
-            last.metadata.resource_version = Some((1000 + n).to_string());
+        let deletions = objects.iter().zip(1001..).fold(Watch::new(), |events, (object, version)| {
+            let mut last = object.clone();
+            last.metadata.resource_version = Some(version.to_string());
             events.deleted(last)
         });
         site.send(deletions, 1030).await;

@@ -16,7 +16,7 @@ use watchkeeper_informer::{Cached, MemoryPolicy, MemoryStats, SharedIndexInforme
 use super::support::*;
 use crate::encoded::{CountingJson, Encoded};
 
-/// One policy of each kind. The budget has room for two [`wide`] objects.
+/// Returns one policy of each kind. The budget is that of two [`wide`] objects.
 fn policies() -> [MemoryPolicy; 4] {
     [
         MemoryPolicy::Packed,
@@ -26,7 +26,7 @@ fn policies() -> [MemoryPolicy; 4] {
     ]
 }
 
-/// The policies under which not all objects fit into the budget.
+/// Returns the policies under which not all objects fit into the budget.
 fn tight_policies() -> [MemoryPolicy; 2] {
     let [packed, budget, ..] = policies();
     [packed, budget]

@@ -13,7 +13,7 @@ use watchkeeper_informer::{
 use super::*;
 
 /// An object on the server.
-fn sent(key: &str, version: u64, data: serde_json::Value) -> DynamicObject {
+fn sent(key: &str, version: u64, data: &serde_json::Value) -> DynamicObject {
     let kind = ApiResource::erase::<ConfigMap>(&());
     let mut object = DynamicObject::new(key, &kind).data(json!({ "data": data }));
     object.metadata = map(key, version).metadata;
@@ -22,11 +22,11 @@ fn sent(key: &str, version: u64, data: serde_json::Value) -> DynamicObject {
 }
 
 fn good(key: &str, version: u64) -> DynamicObject {
-    sent(key, version, json!({ "version": version.to_string() }))
+    sent(key, version, &json!({ "version": version.to_string() }))
 }
 
 fn broken(key: &str, version: u64) -> DynamicObject {
-    sent(key, version, json!(5))
+    sent(key, version, &json!(5))
 }
 
 fn events() -> WatchScript<DynamicObject> {
