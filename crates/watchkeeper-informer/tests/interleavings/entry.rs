@@ -24,7 +24,7 @@ struct Tier {
 }
 
 impl Tier {
-    /// Creates a tier with room for this many objects.
+    /// Creates a tier whose budget is that of this many objects.
     fn with_room_for(objects: usize, samples: usize) -> Self {
         let tier = PackedTier::new((objects * Self::bytes()) as u64, samples);
         Self { tier: Arc::new(tier), decoder: Arc::new(Json::new()) }
