@@ -144,6 +144,7 @@ pub use self::{
 pub mod internals {
     pub use crate::{
         controller::apply::{DeltaEffects, Process, process_deltas},
+        memory::PackedTier,
         processor::{ListenerTask, Processor, ProcessorGuard},
         shared_informer::Distributor,
         transition::{Audience, CacheUpdate, Notification, transition},

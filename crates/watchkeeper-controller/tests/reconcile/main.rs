@@ -9,6 +9,7 @@ mod hot_loops;
 mod mapping;
 mod metrics;
 mod model;
+mod packed;
 mod running;
 mod sources;
 mod support;

@@ -151,7 +151,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
             state.payload.clone()
         };
         let started = memory.now();
-        let object = self.decode(&payload).inspect_err(|error| memory.quarantine(error))?;
+        let object = self.decode(&payload).inspect_err(|error| memory.quarantine(self.address(), error))?;
         memory.decoded(started);
         Ok(self.admit(object, payload.plain_len(), read))
     }
@@ -219,6 +219,11 @@ impl<K: Send + Sync + 'static> Entry<K> {
 }
 
 impl<K> Entry<K> {
+    /// Returns the address of the entry, which identifies it as long as it exists.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     fn payload(&self) -> Payload {
         self.state.lock().payload.clone()
     }
@@ -259,6 +264,6 @@ impl<K> Drop for Entry<K> {
         drop(self.take_decoded());
         let payload = self.payload();
         let decodable = decoded_bytes::<K>(payload.plain_len());
-        self.format.memory.entry_dropped(&self.metadata.identity, payload.len(), decodable);
+        self.format.memory.entry_dropped(self.address(), payload.len(), decodable);
     }
 }

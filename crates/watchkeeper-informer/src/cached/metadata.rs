@@ -138,7 +138,9 @@ impl<'a> MetadataRef<'a> {
     /// Returns whether both objects have the same annotations. Packed objects are compared by a digest of 64 bits.
     pub fn has_same_annotations(self, other: MetadataRef<'_>) -> bool {
         match (self.0, other.0) {
-            (Source::Object(one), Source::Object(other)) => one.annotations == other.annotations,
+            (Source::Object(one), Source::Object(other)) => {
+                one.annotations.iter().flatten().eq(other.annotations.iter().flatten())
+            }
             _ => self.annotations_digest() == other.annotations_digest(),
         }
     }

@@ -13,7 +13,7 @@ use watchkeeper_client::list_watch::ListerWatcher;
 use crate::{
     Object, ObjectKey,
     delta_fifo::FifoOptions,
-    memory::{MIN_SAMPLES, MemoryPolicy, MemoryPool, ObjectMemory, Packer},
+    memory::{MemoryPolicy, MemoryPool, ObjectMemory, Packer, PackerOptions},
     reflector::{
         Reflector, ReflectorOptions, RelistLimiter, Transform, TransformError, WatchErrorHook, WatchFailure,
     },
@@ -54,8 +54,7 @@ pub struct Config<K> {
     limiter: Option<RelistLimiter>,
     /// The budget that the informer shares with others. `None` for one of its own.
     pool: Option<Arc<MemoryPool>>,
-    /// The number of objects on which a dictionary is trained.
-    min_samples: usize,
+    packer: PackerOptions,
 }
 
 /// A collection with its namespace, or without one for a source of all objects.
@@ -98,7 +97,7 @@ impl<K: Object> Config<K> {
             hook: None,
             limiter: None,
             pool: None,
-            min_samples: MIN_SAMPLES,
+            packer: PackerOptions::default(),
         }
     }
 
@@ -194,7 +193,14 @@ impl<K: Object> Config<K> {
     /// Sets the number of objects on which a dictionary is trained. For tests with few objects.
     #[doc(hidden)]
     pub fn dictionary_samples(mut self, samples: usize) -> Self {
-        self.min_samples = samples.max(1);
+        self.packer.min_samples = samples;
+        self
+    }
+
+    /// Sets the number of objects that are decoded to find out how much of them their type reads. For tests that count.
+    #[doc(hidden)]
+    pub fn measured_objects(mut self, objects: u32) -> Self {
+        self.packer.measured_objects = objects;
         self
     }
 
@@ -212,7 +218,7 @@ impl<K: Object> Config<K> {
 
     /// Creates the last step of the intake of all sources.
     pub(crate) fn packer(&self, memory: Arc<ObjectMemory>) -> Packer<K> {
-        Packer::new(memory, self.transform.clone(), self.min_samples)
+        Packer::new(memory, self.transform.clone(), self.packer)
     }
 
     /// Creates the reflector of one source.

@@ -16,12 +16,14 @@
 //! | `budget.rs` | the size of the budget under the policy Auto |
 //! | `residency.rs` | which objects stay decoded, within a budget |
 //! | `dictionary/` | compression of single objects with a trained dictionary, and when the dictionary is renewed |
+//! | `packed_tier.rs` | the parts above without an informer, for tests |
 //! | `limit.rs` | the memory limit of the process, its resident memory, and amounts of memory in flags |
 
 mod budget;
 mod dictionary;
 mod limit;
 mod object_memory;
+mod packed_tier;
 mod packer;
 mod policy;
 mod pool;
@@ -31,8 +33,8 @@ mod stats;
 pub(crate) use self::{
     dictionary::codec::{Codec, Compressor},
     object_memory::ObjectMemory,
-    packer::{MIN_SAMPLES, Packer},
+    packer::{Packer, PackerOptions},
     pool::{Evict, MemoryPool, Read},
     residency::{Charge, Residence, Resident},
 };
-pub use self::{limit::AmountError, policy::MemoryPolicy, stats::MemoryStats};
+pub use self::{limit::AmountError, packed_tier::PackedTier, policy::MemoryPolicy, stats::MemoryStats};

@@ -10,7 +10,6 @@ use std::{
 };
 
 use tracing::warn;
-use watchkeeper_client::decode::Identity;
 
 use super::{MemoryStats, pool::MemoryPool};
 use crate::{Undecodable, reflector::Quarantined, sync::Mutex};
@@ -21,7 +20,9 @@ pub(crate) struct ObjectMemory {
     informer: Arc<str>,
     pool: Arc<MemoryPool>,
     pub(super) counters: MemoryCounters,
-    undecodable: Mutex<BTreeMap<Arc<str>, Quarantined>>,
+    /// The objects that could not be decoded, by the addresses of their entries. Two entries may be of the same version, and
+    /// the entry of a replaced version may be read as long as it is held.
+    undecodable: Mutex<BTreeMap<usize, Quarantined>>,
     /// The reads at the last observation.
     observed: Mutex<Reads>,
 }
@@ -86,11 +87,11 @@ impl ObjectMemory {
         add(&self.counters.decodable_bytes, decodable_bytes);
     }
 
-    pub(crate) fn entry_dropped(&self, identity: &Identity, encoded_bytes: usize, decodable_bytes: usize) {
+    pub(crate) fn entry_dropped(&self, entry: usize, encoded_bytes: usize, decodable_bytes: usize) {
         subtract(&self.counters.encoded_objects, 1);
         subtract(&self.counters.encoded_bytes, encoded_bytes);
         subtract(&self.counters.decodable_bytes, decodable_bytes);
-        self.release(identity);
+        self.undecodable.lock().remove(&entry);
     }
 
     /// Returns an estimate of the memory that all objects would take decoded.
@@ -145,8 +146,10 @@ impl ObjectMemory {
 
     /// Returns the reads since the previous call.
     pub(super) fn take_reads(&self) -> Reads {
+        let mut observed = self.observed.lock();
+        // Read under the lock, so that the totals of two concurrent calls are in order.
         let total = self.reads();
-        let before = std::mem::replace(&mut *self.observed.lock(), total);
+        let before = std::mem::replace(&mut *observed, total);
         Reads {
             decodes: total.decodes - before.decodes,
             decode_time: total.decode_time.saturating_sub(before.decode_time),
@@ -163,38 +166,30 @@ impl ObjectMemory {
         }
     }
 
-    /// Reports an object that cannot be decoded, until it is replaced or deleted.
-    pub(crate) fn quarantine(&self, error: &Undecodable) {
+    /// Reports that the object of the entry with this address cannot be decoded, until the entry is dropped.
+    pub(crate) fn quarantine(&self, entry: usize, error: &Undecodable) {
         let object = Quarantined {
             key: Arc::clone(&error.key),
             resource_version: error.resource_version.clone(),
             cause: error.cause,
             error: Arc::clone(&error.reason),
         };
-        let before = self.undecodable.lock().insert(Arc::clone(&object.key), object.clone());
-        if before.as_ref() != Some(&object) {
-            let (key, version) = (&*object.key, object.resource_version.as_deref());
-            warn!(informer = &*self.informer, key, version, error = &*object.error, "object quarantined");
+        let before = self.undecodable.lock().insert(entry, object);
+        if before.is_none() {
+            let (key, version) = (&*error.key, error.resource_version.as_deref());
+            warn!(informer = &*self.informer, key, version, error = &*error.reason, "object quarantined");
         }
     }
 
-    /// Returns the cached objects that were found to be undecodable when they were read.
+    /// Returns the objects that were found to be undecodable when they were read, sorted by key. Replaced versions that are
+    /// still held are included.
     pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
-        self.undecodable.lock().values().cloned().collect()
-    }
-
-    /// Returns the number of objects that [`quarantined`](Self::quarantined) returns.
-    pub(crate) fn quarantined_count(&self) -> u64 {
-        self.undecodable.lock().len() as u64
-    }
-
-    fn release(&self, identity: &Identity) {
-        let mut undecodable = self.undecodable.lock();
-        if let Some(object) = undecodable.get(identity.key())
-            && object.resource_version.as_deref() == identity.resource_version()
-        {
-            undecodable.remove(identity.key());
-        }
+        let mut objects: Vec<Quarantined> = self.undecodable.lock().values().cloned().collect();
+        objects.sort_by(|one, other| {
+            (&one.key, &one.resource_version).cmp(&(&other.key, &other.resource_version))
+        });
+        objects.dedup_by(|one, other| one.key == other.key && one.resource_version == other.resource_version);
+        objects
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {

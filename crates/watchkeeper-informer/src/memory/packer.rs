@@ -24,8 +24,21 @@ use crate::{
     sync::Mutex,
 };
 
-/// The default number of samples from which a dictionary is trained.
-pub(crate) const MIN_SAMPLES: usize = 256;
+/// The settings of a [`Packer`], which tests with few objects change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PackerOptions {
+    /// The number of objects on which a dictionary is trained. Defaults to 256.
+    pub(crate) min_samples: usize,
+    /// The number of objects that are decoded to find out how much of them their type reads. Defaults to 8. Zero for a type
+    /// that reads all of them.
+    pub(crate) measured_objects: u32,
+}
+
+impl Default for PackerOptions {
+    fn default() -> Self {
+        Self { min_samples: 256, measured_objects: 8 }
+    }
+}
 
 /// The bytes of samples from which a dictionary is trained, whatever their number.
 const MIN_SAMPLE_BYTES: usize = 1 << 20;
@@ -88,14 +101,14 @@ struct ActiveCompression {
 }
 
 impl<K: Object> Packer<K> {
-    /// Creates a packer that trains a dictionary on `min_samples` objects.
+    /// Creates a packer.
     pub(crate) fn new(
         memory: Arc<ObjectMemory>,
         transform: Option<Transform<K>>,
-        min_samples: usize,
+        options: PackerOptions,
     ) -> Self {
-        let compression = Compression::Plain(PlainEntries::new(min_samples));
-        let width = Width::Unknown(Measured::default());
+        let compression = Compression::Plain(PlainEntries::new(options.min_samples.max(1)));
+        let width = Width::new(options.measured_objects);
         let state = PackerState { format: None, width, shared: SharedMetadataTable::default(), compression };
         Self { memory, transform, state: Mutex::new(state) }
     }
@@ -241,13 +254,20 @@ enum Width {
     Wide,
 }
 
-/// The number of objects after which the width of a type is known.
-const MEASURED_OBJECTS: u32 = 8;
+impl Width {
+    fn new(measured_objects: u32) -> Self {
+        match measured_objects {
+            0 => Self::Wide,
+            missing => Self::Unknown(Measured { missing, retained: 0, plain: 0 }),
+        }
+    }
+}
 
 /// The bytes of the first objects, and those that the type reads.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Measured {
-    objects: u32,
+    /// The number of objects that have not been measured.
+    missing: u32,
     retained: usize,
     plain: usize,
 }
@@ -256,11 +276,11 @@ impl Measured {
     /// Adds an object.
     fn and(self, retained: usize, plain: usize) -> Width {
         let measured = Self {
-            objects: self.objects + 1,
+            missing: self.missing.saturating_sub(1),
             retained: self.retained.saturating_add(retained),
             plain: self.plain.saturating_add(plain),
         };
-        if measured.objects < MEASURED_OBJECTS {
+        if measured.missing > 0 {
             Width::Unknown(measured)
         } else if measured.retained < measured.plain / 2 {
             Width::Narrow

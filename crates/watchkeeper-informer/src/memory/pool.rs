@@ -38,7 +38,7 @@ pub(crate) trait Evict: Resident + Send + Sync {
     fn evict(&self);
 }
 
-/// The number of entries that are evicted after an admission. Two, so that a smaller budget is reached soon.
+/// The number of entries that are evicted under one lock after an admission.
 const EVICTIONS_PER_ADMISSION: usize = 2;
 
 /// The number of entries that are evicted under one lock when the budget becomes smaller.
@@ -153,17 +153,26 @@ impl MemoryPool {
         self.residency.lock().admit(entry, bytes)
     }
 
-    /// Evicts a few entries, if the budget is exceeded.
+    /// Evicts entries until the budget is kept. A large object may displace many small ones.
     pub(crate) fn evict(&self) {
         if self.account.bytes() > self.budget.load(Relaxed) {
-            self.evict_at_most(EVICTIONS_PER_ADMISSION);
+            self.evict_to_budget(EVICTIONS_PER_ADMISSION);
         }
     }
 
-    fn evict_at_most(&self, limit: usize) {
-        let victims = self.residency.lock().evictions(limit);
-        for entry in victims {
-            entry.evict();
+    /// Evicts entries until the budget is kept, a number of them under each lock.
+    fn evict_to_budget(&self, per_lock: usize) {
+        loop {
+            let (victims, is_over_budget) = {
+                let mut residency = self.residency.lock();
+                (residency.evictions(per_lock), residency.is_over_budget())
+            };
+            for entry in victims {
+                entry.evict();
+            }
+            if !is_over_budget {
+                return;
+            }
         }
     }
 
@@ -214,12 +223,15 @@ impl MemoryPool {
         }
     }
 
-    fn set_budget(&self, bytes: usize) {
+    /// Returns the bytes of the objects that are kept decoded.
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.account.bytes()
+    }
+
+    pub(super) fn set_budget(&self, bytes: usize) {
         self.residency.lock().set_budget(bytes);
         self.budget.store(bytes, Relaxed);
-        while self.residency.lock().is_over_budget() {
-            self.evict_at_most(EVICTIONS_PER_LOCK);
-        }
+        self.evict_to_budget(EVICTIONS_PER_LOCK);
     }
 }
 

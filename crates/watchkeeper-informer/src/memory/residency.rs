@@ -120,9 +120,8 @@ impl Account {
 /// 2. A read of a packed object decodes it without a lock, calls [`admit`](Self::admit), and stores the object with its
 ///    [`Charge`] in the entry. It may hold the lock of the entry while it calls `admit`.
 /// 3. After an admission, and after the budget became smaller, the caller takes [`evictions`](Self::evictions),
-///    releases the lock of the residency, and drops the decoded object of each of them. One call for each admission
-///    keeps the budget on average. A caller that needs the memory at once repeats it while
-///    [`is_over_budget`](Self::is_over_budget).
+///    releases the lock of the residency, and drops the decoded object of each of them. It repeats this while
+///    [`is_over_budget`](Self::is_over_budget), because one object may be as large as many others together.
 ///
 /// An entry that is replaced or removed needs no call: dropping its charge releases its bytes.
 ///

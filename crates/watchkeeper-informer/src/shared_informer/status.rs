@@ -115,9 +115,22 @@ impl<K: Object> SharedIndexInformer<K> {
     /// An object that is kept encoded is decoded when it is read. If that fails, the object is quarantined then, and remains
     /// in the cache with its metadata. All other quarantined objects are in the cache in their last good version, if any.
     pub fn quarantined(&self) -> Vec<Quarantined> {
-        let inner = self.inner();
-        let received = inner.parts.iter().flat_map(|part| part.monitor.quarantined());
-        received.chain(inner.memory.iter().flat_map(|memory| memory.quarantined())).collect()
+        let received = self.inner().parts.iter().flat_map(|part| part.monitor.quarantined());
+        received.chain(self.quarantined_on_read()).collect()
+    }
+
+    /// Returns the objects in the cache that were found to be undecodable when they were read.
+    fn quarantined_on_read(&self) -> Vec<Quarantined> {
+        let mut objects = self.inner().memory.as_ref().map(|memory| memory.quarantined()).unwrap_or_default();
+        if !objects.is_empty() {
+            // Versions that were replaced may be read as long as a handler or a snapshot holds them.
+            let snapshot = self.snapshot();
+            objects.retain(|object| {
+                let cached = snapshot.metadata(&*object.key);
+                cached.is_some_and(|cached| cached.resource_version() == object.resource_version.as_deref())
+            });
+        }
+        objects
     }
 
     /// Returns the counters of this informer.
@@ -129,7 +142,6 @@ impl<K: Object> SharedIndexInformer<K> {
         let sources: BTreeMap<_, _> = inner.parts.iter().map(of_part).collect();
         // Objects are quarantined when they are received, or when they are decoded for a read.
         let received: u64 = sources.values().map(|source| source.quarantined).sum();
-        let read = inner.memory.as_ref().map_or(0, |memory| memory.quarantined_count());
         InformerStats {
             objects: snapshot.len(),
             resource_version: snapshot.resource_version().cloned(),
@@ -137,7 +149,7 @@ impl<K: Object> SharedIndexInformer<K> {
             queued_keys: inner.parts.iter().map(|part| part.fifo.queued_keys()).sum(),
             queued_changes: inner.parts.iter().map(|part| part.fifo.queued_deltas()).sum(),
             handlers: inner.distributor.handler_count(),
-            quarantined: received + read,
+            quarantined: received + self.quarantined_on_read().len() as u64,
             sources,
             memory: inner.memory.as_ref().map(|memory| memory.stats()),
         }

@@ -1,9 +1,10 @@
-//! The store, the log and the delta FIFO under Shuttle: thousands of schedules of a few threads, each checked against the
-//! invariants. Shuttle reports a lost wake-up as a deadlock, with the schedule that reproduces it.
+//! The store, packed objects, the log and the delta FIFO under Shuttle: thousands of schedules of a few threads, each
+//! checked against the invariants. Shuttle reports a lost wake-up as a deadlock, with the schedule that reproduces it.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p watchkeeper-informer --test interleavings --release --target-dir target/shuttle`
 #![cfg(shuttle)]
 
+mod entry;
 #[path = "../components/fifo_fixture.rs"]
 mod fifo_fixture;
 mod log_and_queue;

@@ -4,6 +4,7 @@ mod index;
 mod keys;
 mod lister;
 mod objects;
+mod packed_metadata;
 mod small_stores;
 mod store;
 mod store_model;

@@ -275,7 +275,7 @@ async fn perform(
     (policy, samples): (MemoryPolicy, usize),
 ) -> Result<(), TestCaseError> {
     let world = Shared(Arc::new(Mutex::new(World::without_sink())));
-    let config = Config::new("story", world.clone())
+    let config = Config::new("story", world.encoded())
         .reflector(options)
         .resync_period(Duration::from_hours(1))
         .memory(policy)

@@ -75,7 +75,7 @@ async fn run(
     options: ReflectorOptions,
 ) -> Result<(), TestCaseError> {
     let world = Shared(Arc::new(Mutex::new(World::without_sink())));
-    let config = Config::new("restored", world.clone()).reflector(options);
+    let config = Config::new("restored", world.encoded()).reflector(options);
     let informer = SharedIndexInformer::new(config);
     let view: Arc<Mutex<View>> = Arc::default();
     let delivered = Arc::clone(&view);

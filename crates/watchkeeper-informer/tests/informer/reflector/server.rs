@@ -6,21 +6,21 @@ use std::{
     sync::Arc,
 };
 
-use futures_util::TryStreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::params::VersionMatch;
 use parking_lot::Mutex;
 use watchkeeper_client::{
-    decode::{Identity, Json},
+    decode::Identity,
     error::TransportKind,
     list_watch::{
-        ItemError, ListPart, ListRequest, ListStream, ListerWatcher, Opening, ReceivedItem, ScriptedSource,
-        WatchEvent, WatchHandle, WatchRequest, WatchStream,
+        ListRequest, ListStream, ListerWatcher, Opening, ScriptedSource, WatchHandle, WatchRequest,
+        WatchStream,
     },
 };
 use watchkeeper_informer::reflector::{DeltaSink, Replacement, SinkClosed, WatchDelta};
 
 use super::support::{List, Watch, expired, map, status, too_large, too_many};
+use crate::encoded::Encoded;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
@@ -139,6 +139,13 @@ pub(crate) struct World {
 /// The world as both ends of a reflector see it.
 #[derive(Clone)]
 pub(crate) struct Shared(pub(crate) Arc<Mutex<World>>);
+
+impl Shared {
+    /// Returns the server as a source of encoded objects.
+    pub(crate) fn encoded(&self) -> Encoded<ConfigMap, Self> {
+        Encoded::new(self.clone())
+    }
+}
 
 impl World {
     pub(crate) fn new() -> Self {
@@ -561,43 +568,16 @@ fn version_of(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// The item as bytes, as it comes over a wire.
-fn encoded(item: ReceivedItem<ConfigMap>) -> ReceivedItem<ConfigMap> {
-    match item.decode() {
-        Ok(object) => {
-            let bytes = serde_json::to_vec(&*object).expect("a config map is JSON");
-            ReceivedItem::new(bytes.into(), "ConfigMap", Arc::new(Json::new())).expect("it has a name")
-        }
-        Err(ItemError { identity, source, .. }) => ReceivedItem::broken(identity, source),
-    }
-}
-
 impl ListerWatcher<ConfigMap> for Shared {
     fn list(&self, request: ListRequest) -> Opening<ListStream<ConfigMap>> {
         let source = ScriptedSource::new();
         source.on_list(self.0.lock().respond_to_list(&request));
-        let opening = source.list(request);
-        Box::pin(async move {
-            let parts = opening.await?.map_ok(|part| match part {
-                ListPart::Item(item) => ListPart::Item(encoded(item)),
-                end @ ListPart::End(_) => end,
-            });
-            Ok(Box::pin(parts) as ListStream<ConfigMap>)
-        })
+        source.list(request)
     }
 
     fn watch(&self, request: WatchRequest) -> Opening<WatchStream<ConfigMap>> {
         let source = self.0.lock().respond_to_watch(&request);
-        let opening = source.watch(request);
-        Box::pin(async move {
-            let events = opening.await?.map_ok(|event| match event {
-                WatchEvent::Added(item) => WatchEvent::Added(encoded(item)),
-                WatchEvent::Modified(item) => WatchEvent::Modified(encoded(item)),
-                WatchEvent::Deleted(item) => WatchEvent::Deleted(encoded(item)),
-                bookmark @ WatchEvent::Bookmark(_) => bookmark,
-            });
-            Ok(Box::pin(events) as WatchStream<ConfigMap>)
-        })
+        source.watch(request)
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 async fn run_steps(steps: Vec<Step>, options: ReflectorOptions) -> Result<(), TestCaseError> {
     let world = Shared(Arc::new(Mutex::new(World::new())));
-    let reflector = Reflector::new("story", Arc::new(world.clone())).options(options);
+    let reflector = Reflector::new("story", Arc::new(world.encoded())).options(options);
     let monitor = reflector.monitor();
     let mut running = JoinSet::new();
     running.spawn(reflector.run(world.clone(), pending()));

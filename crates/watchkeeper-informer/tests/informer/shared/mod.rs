@@ -7,6 +7,7 @@ mod freshness;
 mod handlers;
 mod lifetime;
 mod lists;
+mod memory;
 mod single;
 mod support;
 mod waiting;

@@ -6,9 +6,9 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use kube_core::Status;
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
-use watchkeeper_client::list_watch::{ListScript, ScriptedSource, WatchHandle, WatchScript};
+use watchkeeper_client::list_watch::{ListScript, ListerWatcher, ScriptedSource, WatchHandle, WatchScript};
 use watchkeeper_informer::{
-    CacheReader, Cached, ResourceVersion, SharedIndexInformer,
+    CacheReader, Cached, Object, ResourceVersion, SharedIndexInformer,
     controller::Config,
     event::Event,
     handler::{HandlerOptions, Registration},
@@ -55,7 +55,12 @@ pub(crate) fn status(code: u16, reason: &str) -> Status {
 
 /// A configuration for one thing at a time: neither streams nor probes.
 pub(crate) fn plain(source: &Source) -> Config<ConfigMap> {
-    Config::new("config maps", source.clone()).reflector_with(|options| {
+    plain_of(source.clone())
+}
+
+/// Returns a configuration like [`plain`], for another source.
+pub(crate) fn plain_of<K: Object>(source: impl ListerWatcher<K>) -> Config<K> {
+    Config::new("config maps", source).reflector_with(|options| {
         options.seed = Some(7);
         options.streaming.is_enabled = false;
         options.history_check.on_reconnect = false;
