@@ -16,3 +16,9 @@ pub(crate) fn process_cpu() -> Duration {
     // The kernel guarantees a non-negative time with less than a second of nanoseconds.
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
+
+/// Blocks the thread, between the operations of a load.
+#[expect(clippy::disallowed_methods, reason = "a load has pauses in real time")]
+pub(crate) fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}

@@ -54,7 +54,8 @@ struct Report {
 
 #[derive(Debug, Deserialize)]
 struct Run {
-    run: String,
+    #[serde(rename = "run")]
+    name: String,
     side: String,
     measured: Measurement,
 }
@@ -72,7 +73,7 @@ pub(crate) fn plot(report: &str) -> Result<String, String> {
     let report = reports.into_iter().find(|report| report.suite == "cluster");
     let report = report.ok_or("the report has no suite `cluster`")?;
     let groups = groups(&report.runs);
-    let pods = report.runs.iter().find(|run| run.run == "informer").map(|run| run.measured.operations);
+    let pods = report.runs.iter().find(|run| run.name == "informer").map(|run| run.measured.operations);
     match pods {
         Some(pods) if !groups.is_empty() => Ok(svg(&groups, pods)),
         _ => Err("the report has no run `informer`; run the row `steady`".to_owned()),
@@ -83,14 +84,14 @@ fn groups(runs: &[Run]) -> Vec<Group> {
     let mut groups = Vec::new();
     for (name, label) in RUNS {
         let mut sides: Vec<&str> = Vec::new();
-        for run in runs.iter().filter(|run| run.run == name) {
+        for run in runs.iter().filter(|run| run.name == name) {
             if !sides.contains(&run.side.as_str()) {
                 sides.push(&run.side);
             }
         }
         sides.sort_by_key(|side| (*side != OURS, *side));
         for side in sides {
-            let of_side: Vec<&Run> = runs.iter().filter(|run| run.run == name && run.side == side).collect();
+            let of_side: Vec<&Run> = runs.iter().filter(|run| run.name == name && run.side == side).collect();
             let names = of_side.iter().flat_map(|run| run.measured.figures.keys());
             let medians = names.filter_map(|figure| {
                 let values = of_side.iter().map(|run| run.measured.figures.get(figure).copied());
@@ -176,7 +177,7 @@ fn push_panel(out: &mut String, panel: &Panel, groups: &[Group], pods: u64, top:
                     r#"<rect class="{class}" x="{LABELS_WIDTH}" y="{y:.1}" width="{width:.1}" height="{:.1}"/>"#,
                     BAR_HEIGHT - 1.0
                 );
-                let places = if *value >= 100.0 { 0 } else { 1 };
+                let places = usize::from(*value < 100.0);
                 push!(
                     out,
                     r#"<text class="value" x="{:.1}" y="{:.1}">{value:.places$}</text>"#,

@@ -101,7 +101,7 @@ impl Figures {
 impl Summary {
     fn of(suite: &str, row: &'static Row, peer: Option<&Prepared>, runs: &[Run]) -> Result<Self, String> {
         let side = |side, name| {
-            let runs: Vec<&Run> = runs.iter().filter(|run| run.run == name && run.side == side).collect();
+            let runs: Vec<&Run> = runs.iter().filter(|run| run.name == name && run.side == side).collect();
             Figures::of(&runs)
         };
         let of = row.runs();
@@ -257,7 +257,7 @@ mod tests {
             live_heap_bytes: Some(640),
             figures: p99.map(|value| ("late_p99_ms".to_owned(), value)).into_iter().collect(),
         };
-        Run { run: "row", side, round, foreign_share, measured }
+        Run { name: "row", side, round, foreign_share, measured }
     }
 
     #[test]

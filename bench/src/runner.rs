@@ -43,7 +43,8 @@ pub(crate) const OURS: &str = "ours";
 #[derive(Debug, Serialize)]
 pub(crate) struct Run {
     /// The name of the run: that of the row, unless rows share it.
-    pub(crate) run: &'static str,
+    #[serde(rename = "run")]
+    pub(crate) name: &'static str,
     pub(crate) side: &'static str,
     pub(crate) round: u32,
     /// The share of the machine's CPU time that other processes used during this run.
@@ -166,7 +167,7 @@ async fn execute(step: &Step, replay: Option<&Replay>) -> Result<Run, BenchError
         command: shown(),
     })?;
     Ok(Run {
-        run: step.run,
+        name: step.run,
         side: step.side,
         round: step.round,
         foreign_share: before.zip(after).and_then(|(before, after)| after.foreign_share_since(before)),

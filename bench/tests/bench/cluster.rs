@@ -5,6 +5,7 @@ use std::process::Command;
 use crate::{bench, measured, rows, stdout};
 
 /// Returns whether the replay server can be built here.
+#[expect(clippy::print_stderr, reason = "the reason why a test ends early")]
 fn has_go() -> bool {
     let is_there = Command::new("go").arg("version").output().is_ok();
     if !is_there {

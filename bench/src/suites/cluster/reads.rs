@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use watchkeeper_informer::{CacheReader, ObjectKey, Store};
+use watchkeeper_informer::{CacheReader, Cached, ObjectKey, Store};
 
 use super::policy::{ENCODINGS, Policy};
 use super::types::Look as _;
@@ -100,7 +100,8 @@ fn per_read(count: usize, mut read: impl FnMut(usize) -> Result<u64, RunFailure>
 /// Returns the median and the 99th percentile, in microseconds, of a writer beside ten readers.
 fn beside(reader: &CacheReader<Pod>, keys: &[ObjectKey]) -> Result<[f64; 2], RunFailure> {
     let store = Store::<Pod>::new();
-    let objects = reader.list();
+    // In the form in which the informer keeps them, so that readers decode beside the writer.
+    let objects: Vec<Cached<Pod>> = reader.snapshot().iter_cached().cloned().collect();
     store.replace(objects.iter().cloned(), None)?;
     let is_over = AtomicBool::new(false);
     let mut nanos = Vec::with_capacity(WRITES);
@@ -115,7 +116,7 @@ fn beside(reader: &CacheReader<Pod>, keys: &[ObjectKey]) -> Result<[f64; 2], Run
                         let _ = store.get(&keys[step * STRIDE % keys.len()]);
                         step += 1;
                     }
-                    thread::sleep(READER_PAUSE);
+                    clock::pause(READER_PAUSE);
                 }
             });
         }
@@ -124,7 +125,7 @@ fn beside(reader: &CacheReader<Pod>, keys: &[ObjectKey]) -> Result<[f64; 2], Run
             let start = clock::wall();
             let result = store.update(object);
             nanos.push(u64::try_from(clock::wall().duration_since(start).as_nanos()).unwrap_or(u64::MAX));
-            thread::sleep(WRITER_PAUSE);
+            clock::pause(WRITER_PAUSE);
             result.map(|_| ())
         });
         is_over.store(true, Relaxed);

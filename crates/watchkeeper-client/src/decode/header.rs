@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn missing_and_unexpected_members_count_as_missing() {
         for object in [
-            r#"{}"#,
+            "{}",
             r#"{"metadata":null}"#,
             r#"{"metadata":{"labels":null,"annotations":[],"finalizers":{},"ownerReferences":"x","generation":"x"}}"#,
             r#"{"metadata":{"labels":{"a":1},"finalizers":[1,{}],"deletionTimestamp":null,"generation":1.5}}"#,

@@ -1,16 +1,16 @@
 //! Reading of the identity of an object without decoding the object.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use super::{DecodeError, walk::Walk};
 
 /// The identity of an object and its version, which can be read without decoding the object.
 ///
-/// It is stored in one allocation. As in the Kubernetes API, empty strings count as absent.
+/// It is stored in one allocation, which clones share. As in the Kubernetes API, empty strings count as absent.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// `namespace/name` or `name`, then uid, then resourceVersion.
-    text: Box<str>,
+    text: Arc<str>,
     name_start: usize,
     key_end: usize,
     uid_end: usize,
@@ -30,7 +30,7 @@ impl Identity {
         text.push_str(name);
         text.push_str(uid);
         text.push_str(resource_version);
-        Self { text: text.into_boxed_str(), name_start, key_end, uid_end }
+        Self { text: text.into(), name_start, key_end, uid_end }
     }
 
     /// Returns the cache key: `namespace/name`, or `name` for cluster-scoped objects.

@@ -15,6 +15,8 @@ use watchkeeper_controller::{
 };
 use watchkeeper_informer::{Cached, event::Event, internals::PackedTier};
 
+type Texts = Option<BTreeMap<String, String>>;
+
 /// Metadata of few different values, so that two of them are often equal in a part.
 fn metadata() -> impl Strategy<Value = ObjectMeta> {
     let text = || prop_oneof![Just(String::new()), Just("a".to_owned()), Just("\"é\\".to_owned())];
@@ -22,13 +24,7 @@ fn metadata() -> impl Strategy<Value = ObjectMeta> {
     let finalizers = prop::option::of(prop::collection::vec(text(), 0..3));
     let generation = prop::option::of(0..2_i64);
     (texts(), texts(), finalizers, generation, 1..3_u8).prop_map(
-        |(labels, annotations, finalizers, generation, version): (
-            Option<BTreeMap<String, String>>,
-            Option<BTreeMap<String, String>>,
-            _,
-            _,
-            _,
-        )| ObjectMeta {
+        |(labels, annotations, finalizers, generation, version): (Texts, Texts, _, _, _)| ObjectMeta {
             name: Some("object".to_owned()),
             resource_version: Some(version.to_string()),
             labels,

@@ -50,9 +50,9 @@ pub enum MemoryPolicy {
 }
 
 impl MemoryPolicy {
-    /// The memory for decoded objects with which [`Auto`](Self::Auto) starts, and to which it returns: 32 MiB for all
+    /// The memory for decoded objects with which [`Auto`](Self::Auto) starts, and to which it returns: 16 MiB for all
     /// informers of a factory.
-    pub const AUTO_BASE_BYTES: u64 = 32 << 20;
+    pub const AUTO_BASE_BYTES: u64 = 16 << 20;
 }
 
 impl FromStr for MemoryPolicy {

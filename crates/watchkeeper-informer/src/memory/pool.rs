@@ -163,11 +163,11 @@ impl MemoryPool {
     /// Evicts entries until the budget is kept, a number of them under each lock.
     fn evict_to_budget(&self, per_lock: usize) {
         loop {
-            let (victims, is_over_budget) = {
+            let (evictions, is_over_budget) = {
                 let mut residency = self.residency.lock();
                 (residency.evictions(per_lock), residency.is_over_budget())
             };
-            for entry in victims {
+            for entry in &evictions.victims {
                 entry.evict();
             }
             if !is_over_budget {

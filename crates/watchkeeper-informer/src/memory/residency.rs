@@ -80,6 +80,15 @@ impl fmt::Debug for Charge {
     }
 }
 
+/// The entries that one call of [`Residency::evictions`] examined, to be dropped without its lock: each may be the last
+/// reference to an entry, whose object runs user code on drop.
+pub(crate) struct Evictions<E: ?Sized> {
+    /// The entries whose decoded objects are to be dropped.
+    pub(crate) victims: Vec<Arc<E>>,
+    /// The entries that were passed over.
+    _passed: Vec<Arc<E>>,
+}
+
 /// The sums of all charges. They are exact at any time, and read without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
@@ -188,9 +197,9 @@ impl<E: Resident + ?Sized> Residency<E> {
     ///
     /// A call examines at most sixteen entries for each eviction of the limit. The budget can therefore still be
     /// exceeded after a call that returned less than the limit; [`is_over_budget`](Self::is_over_budget) shows it.
-    pub(crate) fn evictions(&mut self, limit: usize) -> Vec<Arc<E>> {
+    pub(crate) fn evictions(&mut self, limit: usize) -> Evictions<E> {
         self.release();
-        let mut victims = Vec::new();
+        let (mut victims, mut passed) = (Vec::new(), Vec::new());
         let mut steps = limit.saturating_mul(STEPS_PER_EVICTION);
         while self.kept_bytes() > self.budget && victims.len() < limit && steps > 0 {
             steps -= 1;
@@ -206,6 +215,7 @@ impl<E: Resident + ?Sized> Residency<E> {
             let residence = entry.residence();
             if residence.take_referenced() {
                 self.slots.move_to(slot, List::Main);
+                passed.push(entry);
                 continue;
             }
             self.slots.move_to(slot, List::Detached);
@@ -215,7 +225,7 @@ impl<E: Resident + ?Sized> Residency<E> {
             }
             victims.push(entry);
         }
-        victims
+        Evictions { victims, _passed: passed }
     }
 
     /// Returns whether more objects have to be evicted than those that were selected.

@@ -57,7 +57,7 @@ impl Cache {
 
     fn evict(&mut self) {
         while self.residency.is_over_budget() {
-            let victims = self.residency.evictions(4);
+            let victims = self.residency.evictions(4).victims;
             drop_decoded(&victims);
         }
         assert!(self.residency.account().bytes() <= self.residency.budget());
@@ -140,7 +140,7 @@ fn a_smaller_budget_evicts_at_most_the_limit_of_each_call() {
     cache.residency.set_budget(0);
     let mut evicted = 0;
     while cache.residency.is_over_budget() {
-        let victims = cache.residency.evictions(7);
+        let victims = cache.residency.evictions(7).victims;
         assert!((1..=7).contains(&victims.len()));
         evicted += victims.len();
         // The charges end later than the next call.
@@ -156,7 +156,7 @@ fn a_call_examines_a_limited_number_of_entries() {
     cache.read_all(0..1000);
     cache.residency.set_budget(5000);
     for call in 0..500 / (2 * STEPS_PER_EVICTION) {
-        assert_eq!(cache.residency.evictions(2).len(), 0, "all entries were read again, call {call}");
+        assert_eq!(cache.residency.evictions(2).victims.len(), 0, "all entries were read again, call {call}");
     }
     assert!(cache.residency.is_over_budget());
     cache.evict();
@@ -175,7 +175,7 @@ fn entries_that_end_release_their_bytes_and_their_slots() {
     assert_eq!(cache.residency.evicted(), 0);
     cache.entries.clear();
     assert_eq!(cache.residency.account().bytes(), 0);
-    assert!(cache.residency.evictions(10).is_empty());
+    assert!(cache.residency.evictions(10).victims.is_empty());
     assert!(format!("{:?}", cache.residency.slots).contains("all: []"), "a slot was kept");
 }
 
@@ -189,7 +189,7 @@ fn the_account_is_exact_after_entries_end_on_other_threads() {
                     let entry = Arc::new(Entry::default());
                     let charge = residency.lock().admit(&entry, 100);
                     *entry.decoded.lock() = charge;
-                    let victims = residency.lock().evictions(10);
+                    let victims = residency.lock().evictions(10).victims;
                     drop_decoded(&victims);
                 }
             });
