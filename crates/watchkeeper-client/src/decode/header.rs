@@ -19,9 +19,9 @@ pub struct Header {
     pub is_being_deleted: bool,
     /// The labels, sorted by key.
     pub labels: Vec<(Box<str>, Box<str>)>,
-    /// The finalizers.
+    /// The finalizers of the object, in its order.
     pub finalizers: Vec<Box<str>>,
-    /// The owners.
+    /// The owner references of the object, in its order.
     pub owners: Vec<OwnerHeader>,
     /// A digest of the annotations, which does not depend on their order. Zero without annotations.
     pub annotations: u64,

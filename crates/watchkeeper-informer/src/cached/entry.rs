@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use watchkeeper_client::decode::{Decode, Header, Identity};
+use watchkeeper_client::decode::{Decode, Encoding, Header, Identity};
 
 use super::{Undecodable, shared_metadata::SharedMetadata};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// One version of an object: its metadata, its encoded bytes, and the decoded object while it is resident.
+/// An object in one version: its metadata, its encoded bytes, and the decoded object while it is resident.
 ///
 /// Everything but the residency and the compression of the bytes is immutable. Objects are decoded without a lock, so two
 /// concurrent reads may decode the same object; the first result is kept.
@@ -37,6 +37,7 @@ pub(crate) struct Format<K> {
     pub(crate) decoder: Arc<dyn Decode<K>>,
     /// Whether the bytes are the JSON that a narrow type retains, not the object as received.
     pub(crate) is_retained: bool,
+    pub(crate) expansion: Expansion,
     pub(crate) transform: Option<Transform<K>>,
     pub(crate) memory: Arc<ObjectMemory>,
 }
@@ -108,7 +109,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
     }
 
     fn new(metadata: EntryMetadata, format: Arc<Format<K>>, payload: Payload) -> Arc<Self> {
-        format.memory.entry_created(payload.len(), decoded_bytes::<K>(payload.plain_len()));
+        format.memory.entry_created(payload.len(), format.expansion.decoded_bytes::<K>(payload.plain_len()));
         let state = Mutex::new(State { decoded: None, payload });
         Arc::new(Self { metadata, format, residence: Residence::default(), state })
     }
@@ -156,7 +157,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
         Ok(self.admit(object, payload.plain_len(), read))
     }
 
-    /// Makes an object that was just received resident, if the budget has room for it.
+    /// Makes an object that was just received resident, if it fits into the budget.
     pub(crate) fn admit_new(self: &Arc<Self>, object: Arc<K>, plain_len: usize) {
         self.admit(object, plain_len, Read::Scan);
     }
@@ -164,7 +165,7 @@ impl<K: Send + Sync + 'static> Entry<K> {
     /// Makes a decoded object resident, if the budget allows. Returns the resident object, or this one.
     fn admit(self: &Arc<Self>, object: Arc<K>, plain_len: usize, read: Read) -> Arc<K> {
         let memory = &self.format.memory;
-        let (pool, bytes) = (memory.pool(), decoded_bytes::<K>(plain_len));
+        let (pool, bytes) = (memory.pool(), self.format.expansion.decoded_bytes::<K>(plain_len));
         if read == Read::Transient || !pool.accepts(bytes, read) {
             return object;
         }
@@ -236,13 +237,25 @@ impl<K> Entry<K> {
     }
 }
 
-/// The ratio between the memory of a decoded object, without its fixed part, and its encoded bytes. A pod takes six times
-/// its JSON.
-const DECODED_PER_ENCODED: usize = 6;
+/// The ratio between the memory of a decoded object, without its fixed part, and its encoded bytes, as measured for pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expansion(usize);
 
-/// Returns an estimate of the memory of a decoded object with this number of encoded bytes.
-pub(crate) fn decoded_bytes<K>(encoded: usize) -> usize {
-    size_of::<K>().saturating_add(encoded.saturating_mul(DECODED_PER_ENCODED))
+impl Expansion {
+    /// Returns the ratio of objects of a wide type.
+    pub(crate) fn of(encoding: &Encoding) -> Self {
+        Self(if matches!(encoding, Encoding::Protobuf(_)) { 10 } else { 6 })
+    }
+
+    /// Returns the ratio of what narrow types retain, which is mostly text.
+    pub(crate) fn of_retained() -> Self {
+        Self(2)
+    }
+
+    /// Returns an estimate of the memory of a decoded object with this number of encoded bytes.
+    pub(crate) fn decoded_bytes<K>(self, encoded: usize) -> usize {
+        size_of::<K>().saturating_add(encoded.saturating_mul(self.0))
+    }
 }
 
 impl<K: Send + Sync + 'static> Resident for Entry<K> {
@@ -263,7 +276,7 @@ impl<K> Drop for Entry<K> {
     fn drop(&mut self) {
         drop(self.take_decoded());
         let payload = self.payload();
-        let decodable = decoded_bytes::<K>(payload.plain_len());
+        let decodable = self.format.expansion.decoded_bytes::<K>(payload.plain_len());
         self.format.memory.entry_dropped(self.address(), payload.len(), decodable);
     }
 }

@@ -17,7 +17,7 @@ use std::{fmt, sync::Arc};
 use kube_core::Resource;
 
 pub(crate) use self::{
-    entry::{Entry, EntryMetadata, Format, decoded_bytes},
+    entry::{Entry, EntryMetadata, Expansion, Format},
     shared_metadata::SharedMetadataTable,
 };
 pub use self::{
@@ -26,7 +26,7 @@ pub use self::{
 };
 use crate::{KeyError, Object, ObjectKey, ResourceVersion, key::KeyRef, memory::Read};
 
-/// One version of an object, as caches keep it and events deliver it.
+/// An object in one version, as caches keep it and events deliver it.
 ///
 /// The metadata is available without decoding the object: its key, uid, resourceVersion, labels, owner references
 /// and finalizers. [`get`](Self::get) returns the decoded object. Whether that decodes it depends on the memory

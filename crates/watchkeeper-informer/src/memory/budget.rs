@@ -9,7 +9,7 @@ pub(crate) use self::ledger::{Ledger, Reservation};
 /// The settings of an [`AutoBudget`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AutoOptions {
-    /// The budget of an informer without need for more, in bytes. Defaults to 16 MiB.
+    /// The budget without need for more, in bytes. Defaults to 32 MiB; a pool sets its own.
     pub(crate) base: u64,
     /// The share of one core from which decoding makes the budget grow. Defaults to 0.015.
     pub(crate) grow_share: f64,
@@ -28,7 +28,7 @@ impl Default for AutoOptions {
     fn default() -> Self {
         let ten_minutes = Duration::from_mins(10);
         Self {
-            base: 16 << 20,
+            base: 32 << 20,
             grow_share: 0.015,
             jump_share: 0.15,
             idle: ten_minutes,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Cached, Object,
-    cached::{Entry, EntryMetadata, Format, SharedMetadataTable, decoded_bytes},
+    cached::{Entry, EntryMetadata, Expansion, Format, SharedMetadataTable},
     reflector::{Keep, ObjectRejection, Transform, decoded, transformed},
     sync::Mutex,
 };
@@ -51,7 +51,7 @@ thread_local! {
     static PLAIN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Keeps received objects as entries: their encoded bytes, and the decoded object where the budget has room.
+/// Keeps received objects as entries: their encoded bytes, and the decoded object if it fits into the budget.
 ///
 /// While all objects fit into the budget, their bytes are stored uncompressed, and no dictionary is trained.
 pub(crate) struct Packer<K> {
@@ -75,7 +75,7 @@ struct LastFormat<K> {
 
 /// The progress of compression.
 enum Compression<K> {
-    /// Nothing is compressed.
+    /// The bytes of all entries are uncompressed.
     Plain(PlainEntries<K>),
     /// New objects are compressed.
     Active(Box<ActiveCompression>),
@@ -136,7 +136,8 @@ impl<K: Object> Packer<K> {
                 None
             }
         };
-        let has_room = self.memory.pool().accepts(decoded_bytes::<K>(plain.len()), Read::Scan);
+        let bytes = expansion(decoder, width).decoded_bytes::<K>(plain.len());
+        let has_room = self.memory.pool().accepts(bytes, Read::Scan);
         let object = match object {
             // A transform may reject the object and change its metadata.
             None if has_room || self.transform.is_some() => {
@@ -178,6 +179,13 @@ impl<K: Object> Keep<K> for Packer<K> {
             PLAIN.set(plain);
         }
         kept
+    }
+}
+
+fn expansion<K>(decoder: &Arc<dyn Decode<K>>, width: Width) -> Expansion {
+    match width {
+        Width::Narrow => Expansion::of_retained(),
+        Width::Unknown(_) | Width::Wide => Expansion::of(&decoder.encoding()),
     }
 }
 
@@ -235,6 +243,7 @@ impl<K: Object> PackerState<K> {
         let format = Arc::new(Format {
             decoder: retained.unwrap_or_else(|| Arc::clone(decoder)),
             is_retained,
+            expansion: expansion(decoder, width),
             transform: packer.transform.clone(),
             memory: Arc::clone(&packer.memory),
         });

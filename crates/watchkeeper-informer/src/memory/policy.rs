@@ -40,7 +40,7 @@ pub enum MemoryPolicy {
     Auto,
     /// Every object is kept decoded.
     Decoded,
-    /// No object is kept decoded. Reads decode.
+    /// Every object is kept encoded, and decoded by each read.
     Packed,
     /// Decoded objects may take this many bytes in total, as estimated from their encoded sizes.
     Budget(u64),

@@ -26,7 +26,7 @@ use crate::sync::Mutex;
 pub(crate) enum Read {
     /// A read of one object. The object becomes resident, and others are evicted if necessary.
     ByKey,
-    /// One of the reads of a scan. The object becomes resident if there is room.
+    /// A read of one object among many, as in a list. The object becomes resident if it fits into the budget.
     Scan,
     /// A read for a computation, such as an index. The object does not become resident.
     Transient,

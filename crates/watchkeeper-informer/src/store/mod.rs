@@ -113,7 +113,7 @@ impl<K: Object> Store<K> {
     /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]). [`Snapshot::get`] is cheaper for an
     /// object that is not kept.
     ///
-    /// Also returns `None` for a packed object that cannot be decoded; [`cached`](Self::cached) tells them apart.
+    /// Also returns `None` for a packed object that cannot be decoded; [`cached`](Self::cached) distinguishes both.
     #[doc(alias = "GetByKey")]
     pub fn get(&self, key: impl AsRef<str>) -> Option<Arc<K>> {
         self.cached(key)?.get().ok()

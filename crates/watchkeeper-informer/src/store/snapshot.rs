@@ -53,7 +53,7 @@ impl<K: Object> Snapshot<K> {
     /// Returns the object stored under `key` (`"namespace/name"` or an [`ObjectKey`]).
     #[doc(alias = "GetByKey")]
     ///
-    /// Also returns `None` for a packed object that cannot be decoded; [`cached`](Self::cached) tells them apart.
+    /// Also returns `None` for a packed object that cannot be decoded; [`cached`](Self::cached) distinguishes both.
     pub fn get(&self, key: impl AsRef<str>) -> Option<CachedRef<'_, K>> {
         self.cached(key)?.read()
     }

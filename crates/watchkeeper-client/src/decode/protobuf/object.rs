@@ -176,7 +176,7 @@ impl<'de> MapAccess<'de> for Members<'de> {
             Pending::Map(item, run) => seed
                 .deserialize(Entries { item, run, place: place.below()?, value: None })
                 .map_err(|fault| fault.or_at(run.rest())),
-            Pending::Text(text) => seed.deserialize(BorrowedStrDeserializer::new(text)),
+            Pending::Text(text) => seed.deserialize(Value::text(text, place)),
             Pending::Null | Pending::None => seed.deserialize(Null),
         }
     }

@@ -70,6 +70,11 @@ enum Simple<'de> {
 }
 
 impl<'de> Value<'de> {
+    /// Presents a text, as any string of a message.
+    pub(super) fn text(text: &'de str, place: Place) -> Self {
+        Self { item: Item::Scalar(Scalar::String), wire: Wire::Bytes(text.as_bytes()), place, skipped: None }
+    }
+
     fn members(self, id: MessageId, raw: &'de [u8]) -> Result<Members<'de>, Fault> {
         let place = self.place.below()?;
         Ok(Members::new(place.types.get(id), raw, place).skipping(self.skipped))
@@ -464,7 +469,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
             }
         }
         self.value = Some(value.unwrap_or(self.item.zero()));
-        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+        seed.deserialize(Value::text(key, self.place)).map(Some)
     }
 
     #[inline]

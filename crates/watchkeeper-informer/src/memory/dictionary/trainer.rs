@@ -102,7 +102,7 @@ impl Trainer {
     ///
     /// This takes about 50 ms of CPU with the default limits. It happens once for a cache that exceeds its budget, and when
     /// the dictionary is renewed. The codec has no dictionary if the samples are fewer than eight, too short, too similar,
-    /// or so large that a dictionary hardly shortens them.
+    /// or too large for a dictionary to shorten them.
     pub(crate) fn train(self) -> Codec {
         self.dictionary().map_or_else(Codec::without_dictionary, |bytes| Codec::with_dictionary(&bytes))
     }

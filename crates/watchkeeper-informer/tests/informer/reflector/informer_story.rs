@@ -263,7 +263,7 @@ fn memory() -> impl Strategy<Value = (MemoryPolicy, usize)> {
         Just(MemoryPolicy::Decoded),
         Just(MemoryPolicy::Auto),
         Just(MemoryPolicy::Packed),
-        // Room for none, one or a few of the objects.
+        // Enough for none, one or a few of the objects.
         (1..20_000_u64).prop_map(MemoryPolicy::Budget),
     ];
     (policy, prop_oneof![1..12_usize, Just(1_000)])

@@ -3,9 +3,10 @@
 use k8s_openapi::api::core::v1::Pod;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use watchkeeper_schema::GroupVersionKind;
 
 use super::{
-    super::super::{Decode, DecodeError, Header, Json, OwnerHeader, probe},
+    super::super::{Decode, DecodeError, Header, Json, ObjectMetadata, OwnerHeader, Protobuf, probe},
     field,
     generate::{Generator, Order},
     kinds, of, protobuf, sealed,
@@ -132,4 +133,20 @@ fn a_custom_decoder_keeps_no_encoded_objects() {
     assert_eq!(kept, b"{}");
     assert_eq!(Custom.identify(br#"{"metadata":{"name":"a"}}"#, "Pod").unwrap().key(), "a");
     assert_eq!(Custom.decode(b"{}").unwrap(), json!({}));
+}
+
+#[test]
+fn objects_reduced_to_their_metadata_are_retained_by_what_their_type_reads() {
+    let labels = [field(1, b"app"), field(2, b"web")].concat();
+    let metadata =
+        [field(1, b"web-0"), field(3, b"shop"), field(5, b"u"), field(6, b"7"), field(11, &labels)].concat();
+    let kind = GroupVersionKind::new("meta.k8s.io", "v1", "PartialObjectMetadata");
+    for bytes in [sealed(&kind, &field(1, &metadata)), field(1, &metadata)] {
+        let decoder: &dyn Decode<ObjectMetadata> = &Protobuf::metadata_only();
+        let object = decoder.decode(&bytes).unwrap();
+        assert_eq!(object.metadata.name.as_deref(), Some("web-0"));
+        let mut json = Vec::new();
+        assert_eq!(decoder.decode_retaining(&bytes, &mut json).unwrap(), object);
+        assert_eq!(Json::new().decode(&json).ok(), Some(object), "{}", String::from_utf8_lossy(&json));
+    }
 }
