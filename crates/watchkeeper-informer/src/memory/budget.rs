@@ -11,7 +11,7 @@ pub(crate) use self::ledger::{Ledger, Reservation};
 pub(crate) struct AutoOptions {
     /// The budget without need for more, in bytes. Defaults to 32 MiB; a pool sets its own.
     pub(crate) base: u64,
-    /// The share of one core from which decoding makes the budget grow. Defaults to 0.015.
+    /// The share of one core from which decoding makes the budget grow. Defaults to 0.05.
     pub(crate) grow_share: f64,
     /// The share of one core from which the budget grows to the bytes of all objects at once. Defaults to 0.15.
     pub(crate) jump_share: f64,
@@ -29,7 +29,7 @@ impl Default for AutoOptions {
         let ten_minutes = Duration::from_mins(10);
         Self {
             base: 32 << 20,
-            grow_share: 0.015,
+            grow_share: 0.05,
             jump_share: 0.15,
             idle: ten_minutes,
             cooldown: ten_minutes,
@@ -100,13 +100,13 @@ const IDLE_STEP: u32 = 10;
 ///
 /// | observation | budget |
 /// |---|---|
-/// | decoding takes more than 1.5 % of a core, twice in succession, and the budget is used | doubles |
+/// | decoding takes more than 5 % of a core, twice in succession, and the budget is used | doubles |
 /// | decoding takes more than 15 %, and the ceiling allows the bytes of all objects | the bytes of all objects |
 /// | the process exceeds its ceiling | less by the informer's share of the excess, at least a quarter of the base |
 /// | no need for 10 minutes | three quarters, every tenth observation, down to the base |
 /// | less than the base, and the ceiling allows more after a cooldown | the base |
 ///
-/// "No need" means that decoding every object at every read would take less than half of 1.5 % of a core, so the smaller
+/// "No need" means that decoding every object at every read would take less than half of 5 % of a core, so the smaller
 /// budget never makes it grow again. An informer whose decoded objects are read more often keeps its budget, even if a
 /// part of it would do.
 ///

@@ -201,7 +201,7 @@ fn the_budget_returns_to_the_base_slowly_after_ten_minutes_without_need() {
 fn a_budget_whose_objects_are_read_is_kept() {
     let mut simulation = Simulation::new(2, Some(4096 * MIB));
     let before = simulation.windows(12)[11];
-    simulation.reads = 2000;
+    simulation.reads = 4000;
     assert_eq!(simulation.windows(500), vec![before; 500]);
 }
 
