@@ -6,7 +6,7 @@ use super::limit::{AmountError, MemoryAmount};
 
 /// The policy by which informers keep objects: decoded, or encoded and decoded when they are read.
 ///
-/// A decoded pod takes six times the memory of its JSON, and thirty times that of its compressed JSON. Objects that are kept
+/// A decoded pod takes about six times the memory of its JSON, and its compressed JSON a small part of that. Objects that are kept
 /// encoded are compressed with a dictionary that is trained on the first objects. Their metadata remains readable without
 /// decoding: keys, labels, owners and finalizers.
 ///
